@@ -1,0 +1,2 @@
+//! The program `hyperslab`.
+fn main() {}

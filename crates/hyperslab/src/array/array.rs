@@ -1,0 +1,1 @@
+//! An array to read from.

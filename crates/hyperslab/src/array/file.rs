@@ -1,0 +1,1 @@
+//! Files, groups, and the resolution of paths through links.

@@ -1,0 +1,4 @@
+//! What a user holds: files, groups, arrays.
+
+mod array;
+mod file;

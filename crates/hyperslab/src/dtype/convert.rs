@@ -1,0 +1,1 @@
+//! Conversion of stored elements to wanted ones.

@@ -1,0 +1,1 @@
+//! The canonical packing of fixed-size elements.

@@ -1,0 +1,1 @@
+//! Runs a plan: fetch, decode, convert, place. Owns all concurrency.

@@ -1,0 +1,1 @@
+//! Attributes, compact and dense.

@@ -1,0 +1,1 @@
+//! B-trees, version 1 and 2.

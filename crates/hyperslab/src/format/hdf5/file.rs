@@ -1,0 +1,104 @@
+//! The address space of one HDF5 file: metadata by address, bounded and budgeted.
+
+use super::parse::{Cursor, Sizes, UNDEFINED};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::limits::{Budget, Limits};
+use crate::source::{ByteRange, Source};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// What every HDF5 parser needs to follow an address. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Space {
+    /// Metadata reads (through the block cache where there is one).
+    metadata: Arc<dyn Source>,
+    /// Raw data reads, uncached.
+    data: Arc<dyn Source>,
+    /// Absolute offset of address 0.
+    base: u64,
+    /// Absolute offset behind the last byte that belongs to the file.
+    end: u64,
+    sizes: Sizes,
+    limits: Arc<Limits>,
+    budget: Arc<Budget>,
+}
+
+impl Space {
+    /// The space of a file whose address 0 is at `base` of the source and that ends at absolute offset `end`.
+    pub fn new(
+        metadata: Arc<dyn Source>,
+        data: Arc<dyn Source>,
+        base: u64,
+        end: u64,
+        sizes: Sizes,
+        limits: Arc<Limits>,
+    ) -> Self {
+        let budget = Arc::new(Budget::new("metadata of one file in bytes", limits.metadata));
+        Space { metadata, data, base, end, sizes, limits, budget }
+    }
+
+    /// Sizes of addresses and lengths.
+    pub fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    /// Limits that hold for this file.
+    pub fn limits(&self) -> &Arc<Limits> {
+        &self.limits
+    }
+
+    /// The file's metadata budget; parsers charge what they keep beyond the bytes that they read.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// The source of raw data.
+    pub fn data(&self) -> &Arc<dyn Source> {
+        &self.data
+    }
+
+    /// Absolute offset of address 0.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Absolute offset behind the last byte of the file.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Absolute offset of `length` bytes at `address`, if all of them lie in the file.
+    pub fn resolve(&self, structure: &'static str, address: u64, length: u64) -> Result<u64> {
+        if address == UNDEFINED {
+            return Err(Error::new(ErrorKind::Corrupt, format!("{structure}: the address is undefined")));
+        }
+        let offset = self.base.checked_add(address);
+        match offset.and_then(|o| o.checked_add(length)) {
+            Some(end) if end <= self.end => Ok(end - length),
+            _ => Err(Error::new(
+                ErrorKind::Truncated,
+                format!("{length} bytes reach beyond the end of the file at {:#x}", self.end),
+            )
+            .at(structure, offset.unwrap_or(u64::MAX))),
+        }
+    }
+
+    /// Reads `length` bytes of metadata at `address`.
+    pub fn read(&self, structure: &'static str, address: u64, length: u64) -> Result<Bytes> {
+        let offset = self.resolve(structure, address, length)?;
+        self.budget.charge(length)?;
+        let mut bytes = self.metadata.read(&[ByteRange::new(offset, length)]).at(structure, offset)?;
+        bytes.pop().ok_or_else(|| Error::new(ErrorKind::Io, "the source gave no answer"))
+    }
+
+    /// Reads up to `length` bytes at `address`: fewer only at the end of the file.
+    pub fn read_up_to(&self, structure: &'static str, address: u64, length: u64) -> Result<Bytes> {
+        let offset = self.resolve(structure, address, 0)?;
+        self.read(structure, address, length.min(self.end - offset))
+    }
+
+    /// A cursor over `bytes` that were read at `address`.
+    pub fn cursor<'a>(&self, bytes: &'a [u8], structure: &'static str, address: u64) -> Cursor<'a> {
+        Cursor::new(bytes, structure, self.base.saturating_add(address))
+    }
+}

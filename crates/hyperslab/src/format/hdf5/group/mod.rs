@@ -1,0 +1,1 @@
+//! Links of groups: symbol table, compact, dense.

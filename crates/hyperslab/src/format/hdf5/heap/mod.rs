@@ -1,0 +1,1 @@
+//! Local, global and fractal heaps.

@@ -1,0 +1,1 @@
+//! The face of an HDF5 file to the engine.

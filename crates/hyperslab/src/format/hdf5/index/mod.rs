@@ -1,0 +1,1 @@
+//! Chunk indexes: chunk coordinates in, byte location out.

@@ -1,0 +1,1 @@
+//! Object headers, version 1 and 2.

@@ -1,0 +1,1 @@
+//! The superblock, its extension, and where the file ends.

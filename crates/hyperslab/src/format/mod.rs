@@ -1,0 +1,3 @@
+//! File formats: each a [`Hierarchy`](crate::model::Hierarchy), some metadata and a chunk index. Nothing else.
+
+pub mod hdf5;

@@ -1,0 +1,19 @@
+//! One engine for the world's chunked scientific arrays.
+#![forbid(unsafe_code)]
+
+mod array;
+pub mod codec;
+pub mod dtype;
+pub mod model;
+pub mod select;
+pub mod source;
+
+pub mod error;
+pub mod exec;
+pub mod format;
+mod limits;
+pub mod plan;
+pub mod shape;
+
+pub use error::{Context, Error, ErrorKind, Result};
+pub use limits::{Budget, Limits};

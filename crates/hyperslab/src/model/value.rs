@@ -1,0 +1,1 @@
+//! Elements as values, for text, JSON and attributes.

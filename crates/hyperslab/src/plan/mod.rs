@@ -1,0 +1,1 @@
+//! What a read will do, as a pure and printable value.

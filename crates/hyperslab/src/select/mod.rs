@@ -1,0 +1,1 @@
+//! What the user selects, and how it falls on chunks.
