@@ -4,9 +4,11 @@
 
 mod file;
 mod memory;
+mod neighbour;
 
 pub use file::FileSource;
 pub use memory::MemorySource;
+pub use neighbour::{Neighbour, Neighbours};
 
 use crate::error::Result;
 use bytes::Bytes;

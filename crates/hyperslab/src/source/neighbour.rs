@@ -1,0 +1,148 @@
+//! Files that a file names: targets of external links, external raw data, sources of virtual datasets.
+
+use super::{FileSource, Source};
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::Limits;
+use crate::shape::Name;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// The folder of a file, and what the file may reach from there. Cheap to clone.
+///
+/// Unless [`Limits::allow_outside`] is set, absolute paths, `..` and symbolic links that lead out of the folder are
+/// [`ErrorKind::Permission`]: a file from a stranger must not read other files of its reader.
+#[derive(Clone, Debug, Default)]
+pub struct Neighbours {
+    folder: Option<Arc<Path>>,
+    allow_outside: bool,
+    depth: u32,
+}
+
+/// A file that another one names.
+#[derive(Clone, Debug)]
+pub struct Neighbour {
+    /// Its bytes.
+    pub source: Arc<dyn Source>,
+    /// Where it is; equal paths are the same file.
+    pub path: PathBuf,
+    /// What it may reach itself.
+    pub neighbours: Neighbours,
+}
+
+impl Neighbours {
+    /// No files at all, for sources without a folder.
+    pub fn none() -> Self {
+        Neighbours::default()
+    }
+
+    /// The neighbours of the file at `path`.
+    pub fn of(path: &Path, limits: &Limits) -> Self {
+        let folder = match path.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+            Some(parent) => parent,
+            None => return Neighbours::none(),
+        };
+        Neighbours { folder: Some(folder.into()), allow_outside: limits.allow_outside, depth: 0 }
+    }
+
+    /// How many files were followed to get here.
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Opens the file called `name`. `None`: there is no such file, or no folder to look in.
+    pub fn open(&self, name: &Name) -> Result<Option<Arc<dyn Source>>> {
+        Ok(self.find(name)?.map(|n| n.source))
+    }
+
+    /// Opens the file called `name` together with its own neighbours.
+    pub fn find(&self, name: &Name) -> Result<Option<Neighbour>> {
+        let Some(folder) = &self.folder else { return Ok(None) };
+        if name.is_empty() {
+            return Ok(None);
+        }
+        let wanted = path_of(name)?;
+        let steps_out = wanted.components().any(|c| !matches!(c, Component::Normal(_) | Component::CurDir));
+        if steps_out && !self.allow_outside {
+            return Err(outside(name));
+        }
+        let joined = folder.join(&wanted);
+        let Some(path) = existing(&joined)? else { return Ok(None) };
+        if !self.allow_outside && existing(folder)?.is_none_or(|folder| !path.starts_with(folder)) {
+            return Err(outside(name));
+        }
+        if path.is_dir() {
+            return Ok(None);
+        }
+        let source: Arc<dyn Source> = match FileSource::open(&path) {
+            Ok(source) => Arc::new(source),
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let folder = path.parent().map(Arc::from);
+        let neighbours =
+            Neighbours { folder, allow_outside: self.allow_outside, depth: self.depth.saturating_add(1) };
+        Ok(Some(Neighbour { source, path, neighbours }))
+    }
+}
+
+fn outside(name: &Name) -> Error {
+    Error::new(ErrorKind::Permission, format!("the file names {name}, which lies outside its own folder"))
+        .hint("allow it with Limits::with_allow_outside if you trust the file")
+}
+
+/// The real path, all symbolic links resolved; `None` if there is no such file.
+fn existing(path: &Path) -> Result<Option<PathBuf>> {
+    match path.canonicalize() {
+        Ok(path) => Ok(Some(path)),
+        Err(e) => match e.kind() {
+            std::io::ErrorKind::NotFound
+            | std::io::ErrorKind::NotADirectory
+            | std::io::ErrorKind::InvalidInput => Ok(None),
+            _ => Err(Error::io(format!("cannot look at {}", path.display()), e)),
+        },
+    }
+}
+
+#[cfg(unix)]
+fn path_of(name: &Name) -> Result<PathBuf> {
+    Ok(PathBuf::from(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name.as_bytes())))
+}
+
+#[cfg(not(unix))]
+fn path_of(name: &Name) -> Result<PathBuf> {
+    match name.as_str() {
+        Some(text) => Ok(PathBuf::from(text)),
+        None => Err(Error::unsupported(format!("the file name {name}, which is not text, on this system"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stays_in_its_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let inside = dir.path().join("inside");
+        std::fs::create_dir(&inside).unwrap();
+        std::fs::write(dir.path().join("secret"), b"s").unwrap();
+        std::fs::write(inside.join("a"), b"a").unwrap();
+        let main = inside.join("main.h5");
+        let closed = Neighbours::of(&main, &Limits::default());
+        assert!(closed.open(&Name::from("a")).unwrap().is_some());
+        assert!(closed.open(&Name::from("none")).unwrap().is_none());
+        let kind = |name: &str| closed.open(&Name::from(name)).unwrap_err().kind();
+        assert_eq!(kind("../secret"), ErrorKind::Permission);
+        assert_eq!(kind(dir.path().join("secret").to_str().unwrap()), ErrorKind::Permission);
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(dir.path().join("secret"), inside.join("door")).unwrap();
+            assert_eq!(kind("door"), ErrorKind::Permission);
+        }
+        let open = Neighbours::of(&main, &Limits::default().with_allow_outside(true));
+        assert!(open.open(&Name::from("../secret")).unwrap().is_some());
+        assert!(Neighbours::none().open(&Name::from("a")).unwrap().is_none());
+        assert_eq!(closed.find(&Name::from("./a")).unwrap().unwrap().neighbours.depth(), 1);
+    }
+}
