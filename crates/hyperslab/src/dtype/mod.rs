@@ -7,6 +7,9 @@ mod convert;
 mod notation;
 mod pack;
 
+pub use notation::quote;
+pub use pack::Packing;
+
 use crate::shape::Name;
 
 /// Order of the bytes of one number.
