@@ -1,7 +1,7 @@
 //! One engine for the world's chunked scientific arrays.
 #![forbid(unsafe_code)]
 
-mod array;
+pub mod array;
 pub mod codec;
 pub mod dtype;
 pub mod model;
@@ -17,3 +17,8 @@ pub mod shape;
 
 pub use error::{Context, Error, ErrorKind, Result};
 pub use limits::{Budget, Limits};
+
+pub use array::{Array, ArrayData, OpenOptions, RawData, ReadOptions};
+pub use exec::{Cancel, ReadStats};
+pub use plan::ReadPlan;
+pub use select::Selection;

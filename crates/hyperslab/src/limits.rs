@@ -17,6 +17,8 @@ pub struct Limits {
     pub chunk: u64,
     /// Encoded bytes of one read that are in memory at a time.
     pub in_flight: u64,
+    /// The description of one read: its chunks and points, not their elements.
+    pub plan: u64,
     /// Nesting of groups, datatypes, heaps, index levels, virtual sources.
     pub depth: u32,
     /// Links followed to resolve one path.
@@ -32,6 +34,7 @@ impl Default for Limits {
             output: 64 << 30,
             chunk: 4 << 30,
             in_flight: 256 << 20,
+            plan: 1 << 30,
             depth: 128,
             link_hops: 64,
             allow_outside: false,

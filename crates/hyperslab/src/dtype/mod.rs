@@ -7,6 +7,7 @@ mod convert;
 mod notation;
 mod pack;
 
+pub use convert::Element;
 pub use notation::quote;
 pub use pack::Packing;
 

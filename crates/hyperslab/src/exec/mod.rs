@@ -1,1 +1,5 @@
-//! Runs a plan: fetch, decode, convert, place. Owns all concurrency.
+//! Runs a [`ReadPlan`](crate::plan::ReadPlan): fetches, decodes on workers, converts and places.
+
+mod stats;
+
+pub use stats::{Cancel, ReadStats};

@@ -1,0 +1,75 @@
+//! How files are opened and arrays are read.
+
+use crate::exec::Cancel;
+use crate::limits::Limits;
+
+/// How a file is opened; holds for everything read from it.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// Budgets for everything whose size the file decides.
+    pub limits: Limits,
+    /// Threads of one read at most; by default `HYPERSLAB_NUM_THREADS` or as many as the process may use.
+    pub threads: Option<usize>,
+}
+
+impl OpenOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        OpenOptions::default()
+    }
+
+    /// Sets the budgets.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the number of threads of one read; 1 reads in the calling thread only.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+}
+
+/// How one read is done.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// Fail where a value changes in conversion, instead of clamping or rounding it.
+    pub exact: bool,
+    /// Stops the read from another thread.
+    pub cancel: Option<Cancel>,
+    /// Threads at most, instead of the number given at opening.
+    pub threads: Option<usize>,
+}
+
+impl ReadOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        ReadOptions::default()
+    }
+
+    /// Fails where a value changes in conversion.
+    #[must_use]
+    pub fn with_exact(mut self, exact: bool) -> Self {
+        self.exact = exact;
+        self
+    }
+
+    /// Gives the read a token that stops it.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: Cancel) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
+    /// Sets the number of threads.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+}
