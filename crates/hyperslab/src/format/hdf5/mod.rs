@@ -15,3 +15,5 @@ pub mod message;
 pub mod object;
 pub mod parse;
 pub mod superblock;
+#[cfg(test)]
+pub(crate) mod test_space;
