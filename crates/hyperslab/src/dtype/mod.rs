@@ -5,6 +5,7 @@
 
 mod convert;
 mod notation;
+mod number;
 mod pack;
 
 pub use convert::Element;

@@ -9,6 +9,7 @@ mod value;
 
 pub use reference::{Reference, RegionSelection};
 pub use space::{Hyperslab, SpaceSelection};
+pub use value::{Column, Elements, FixedColumn, Value};
 
 use crate::codec::FilterSpec;
 use crate::dtype::{DType, ReferenceKind};

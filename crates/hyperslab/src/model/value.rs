@@ -1,1 +1,0 @@
-//! Elements as values, for text, JSON and attributes.
