@@ -3,6 +3,20 @@
 //! A [`FilterSpec`] is what a file says about one stage; a [`Registry`] turns it into a [`Codec`] bound to the element
 //! type and the chunk; a [`Pipeline`] is the stages of one array in the order in which they encode.
 
+mod deflate;
+mod fletcher32;
+mod pipeline;
+mod registry;
+mod scratch;
+mod shuffle;
+#[cfg(test)]
+mod tests;
+mod zstandard;
+
+pub use pipeline::Pipeline;
+pub use registry::{Bind, Registry, filter_name};
+pub use scratch::Scratch;
+
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::Name;
@@ -36,27 +50,6 @@ pub struct BindContext<'a> {
     pub chunk_bytes: u64,
 }
 
-/// Buffers that a worker keeps from chunk to chunk, so that steady decoding allocates nothing.
-#[derive(Debug, Default)]
-pub struct Scratch {
-    spare: Vec<Vec<u8>>,
-}
-
-impl Scratch {
-    /// An empty buffer, with the capacity of an earlier one where there is one.
-    pub fn take(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
-    }
-
-    /// Gives a buffer back.
-    pub fn give(&mut self, mut buffer: Vec<u8>) {
-        if self.spare.len() < 8 {
-            buffer.clear();
-            self.spare.push(buffer);
-        }
-    }
-}
-
 /// One prepared stage: bound once to its parameters, element type and chunk shape, then called for every chunk.
 ///
 /// Contract: `decode` never writes more than `max` bytes and never allocates more than it can show to need; input that
@@ -88,9 +81,45 @@ pub trait Codec: Send + Sync + fmt::Debug {
 
     /// The most bytes that `encoded` bytes can decode to; what bounds an allocation before decoding.
     fn decoded_bound(&self, encoded: u64) -> u64;
+
+    /// What `decoded` bytes encode to, for codecs that always give the same length; it tells the pipeline how long the
+    /// output of the stage behind this one is.
+    fn encoded_len(&self, decoded: u64) -> Option<u64> {
+        let _ = decoded;
+        None
+    }
+
+    /// For codecs whose decoded bytes are a part of the encoded ones (checksums): that part, without a copy.
+    fn view<'a>(&self, input: &'a [u8]) -> Option<Result<&'a [u8]>> {
+        let _ = input;
+        None
+    }
 }
 
 /// The error for a stage that gives another length than its chunk has.
 pub fn wrong_length(codec: &str, got: usize, wanted: usize) -> Error {
     Error::new(ErrorKind::Corrupt, format!("{codec} decodes to {got} bytes where {wanted} are wanted"))
+}
+
+/// The error for input that `codec` cannot have written.
+#[cold]
+fn corrupt(codec: &str, what: impl fmt::Display) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("{codec}: {what}"))
+}
+
+/// Fails if `wanted` bytes are more than `max`; called before anything of that size is allocated.
+fn check_max(codec: &str, wanted: u64, max: usize) -> Result<usize> {
+    match usize::try_from(wanted) {
+        Ok(n) if n <= max => Ok(n),
+        _ => Err(corrupt(codec, format_args!("{wanted} decoded bytes, at most {max} are possible"))),
+    }
+}
+
+/// Makes `out` exactly `len` bytes long; what it holds then is not defined, and the caller overwrites all of it.
+fn set_len(out: &mut Vec<u8>, len: usize) {
+    if out.len() > len {
+        out.truncate(len);
+    } else {
+        out.resize(len, 0);
+    }
 }

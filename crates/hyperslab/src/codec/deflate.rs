@@ -1,0 +1,108 @@
+//! Deflate in a zlib envelope (RFC 1950): HDF5 filter 1.
+
+use super::{BindContext, Codec, Scratch, corrupt};
+use crate::error::{Error, ErrorKind, Result};
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use std::sync::Arc;
+
+/// HDF5's number of this filter.
+pub(super) const HDF5_ID: u16 = 1;
+
+/// HDF5: one parameter, the level.
+pub(super) fn bind(parameters: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {
+    let level = parameters.first().copied().unwrap_or(6).min(9);
+    Ok(Arc::new(Deflate { level }))
+}
+
+#[derive(Debug)]
+struct Deflate {
+    level: u32,
+}
+
+const NAME: &str = "deflate";
+
+impl Codec for Deflate {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn decode(&self, input: &[u8], out: &mut Vec<u8>, max: usize, _: &mut Scratch) -> Result<()> {
+        inflate(NAME, input, out, max)
+    }
+
+    /// The common case: the length is known, so that all of it is inflated in one go, straight into its place.
+    fn decode_into(&self, input: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
+        inflate_into(NAME, input, out, scratch)
+    }
+
+    fn encode(&self, input: &[u8], out: &mut Vec<u8>, _: &mut Scratch) -> Result<()> {
+        deflate(NAME, input, out, self.level)
+    }
+
+    fn decoded_bound(&self, encoded: u64) -> u64 {
+        inflated_bound(encoded)
+    }
+}
+
+/// The most bytes that a zlib stream of `encoded` bytes can hold: a match of 258 bytes costs at least two bits.
+pub(super) fn inflated_bound(encoded: u64) -> u64 {
+    encoded.saturating_mul(1032)
+}
+
+/// Inflates a zlib stream into exactly `out`.
+pub(super) fn inflate_into(codec: &str, input: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
+    use libdeflater::DecompressionError::{BadData, InsufficientSpace};
+    match scratch.inflate().zlib_decompress(input, out) {
+        Ok(n) if n == out.len() => Ok(()),
+        Ok(n) => Err(super::wrong_length(codec, n, out.len())),
+        Err(InsufficientSpace) => {
+            Err(corrupt(codec, format_args!("the stream holds more than the {} bytes wanted", out.len())))
+        }
+        Err(BadData) => Err(corrupt(codec, "the stream is damaged or cut short")),
+    }
+}
+
+/// Inflates a zlib stream of unknown length, at most `max` bytes.
+pub(super) fn inflate(codec: &str, input: &[u8], out: &mut Vec<u8>, max: usize) -> Result<()> {
+    let mut state = Decompress::new(true);
+    out.clear();
+    loop {
+        let (read, written) = (state.total_in(), out.len());
+        if out.len() == out.capacity() {
+            // Grow by what the input may still give, doubling at most, never above `max` and one byte more, which
+            // tells a stream that ends there from one that goes on.
+            let room = (out.len() + 1).max(4096).max(input.len().saturating_mul(2)).min(max - out.len() + 1);
+            out.reserve_exact(room);
+        }
+        let rest = usize::try_from(read).ok().and_then(|at| input.get(at..)).unwrap_or_default();
+        let status = state
+            .decompress_vec(rest, out, FlushDecompress::None)
+            .map_err(|e| corrupt(codec, format_args!("the stream is damaged: {e}")))?;
+        if out.len() > max {
+            return Err(corrupt(codec, format_args!("the stream holds more than the {max} bytes possible")));
+        }
+        if status == Status::StreamEnd {
+            return Ok(());
+        }
+        if state.total_in() == read && out.len() == written && out.len() < out.capacity() {
+            return Err(corrupt(codec, "the stream is cut short"));
+        }
+    }
+}
+
+/// Deflates into a zlib stream.
+pub(super) fn deflate(codec: &str, input: &[u8], out: &mut Vec<u8>, level: u32) -> Result<()> {
+    let mut state = Compress::new(Compression::new(level), true);
+    out.clear();
+    out.reserve(input.len() / 2 + 64);
+    loop {
+        let rest = usize::try_from(state.total_in()).ok().and_then(|at| input.get(at..)).unwrap_or_default();
+        let status = state
+            .compress_vec(rest, out, FlushCompress::Finish)
+            .map_err(|e| Error::new(ErrorKind::InvalidArgument, format!("{codec}: {e}")))?;
+        if status == Status::StreamEnd {
+            return Ok(());
+        }
+        out.reserve(out.len() / 2 + 64);
+    }
+}

@@ -1,0 +1,262 @@
+//! The stages of one array, in the order in which they encode.
+
+use super::{Codec, Scratch, set_len, wrong_length};
+use crate::error::{Error, ErrorKind, Result};
+use crate::shape::to_usize;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The most stages that a mask can name.
+const MAX_STAGES: usize = 32;
+
+/// One stage: a codec, or why there is none.
+#[derive(Debug)]
+pub(super) struct Stage {
+    label: String,
+    /// Whether a chunk may be stored without it.
+    optional: bool,
+    codec: Result<Arc<dyn Codec>, Error>,
+}
+
+impl Stage {
+    pub(super) fn new(label: String, optional: bool, codec: Result<Arc<dyn Codec>>) -> Self {
+        Stage { label, optional, codec }
+    }
+
+    /// The codec, or the error of binding it, anew for every chunk that asks.
+    fn codec(&self) -> Result<&dyn Codec> {
+        self.codec.as_deref().map_err(|e| {
+            let again = Error::new(e.kind(), e.message().to_owned());
+            match e.next_step() {
+                Some(hint) => again.hint(hint.to_owned()),
+                None => again,
+            }
+        })
+    }
+}
+
+/// The stages of one array, in the order in which they encode, for chunks of one decoded length.
+///
+/// A `mask` has bit *i* set where stage *i* was skipped for a chunk. A stage that this build lacks fails only the
+/// chunks that need it.
+#[derive(Debug, Default)]
+pub struct Pipeline {
+    stages: Vec<Stage>,
+    chunk_bytes: u64,
+}
+
+impl Pipeline {
+    pub(super) fn new(stages: Vec<Stage>, chunk_bytes: u64) -> Result<Self> {
+        if stages.len() > MAX_STAGES {
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                format!("a pipeline of {} filters, at most {MAX_STAGES} are possible", stages.len()),
+            ));
+        }
+        Ok(Pipeline { stages, chunk_bytes })
+    }
+
+    /// Whether chunks are stored as they are.
+    pub fn is_empty(&self) -> bool {
+        self.stages.is_empty()
+    }
+
+    /// Whether a chunk with this mask is stored as it is.
+    pub fn is_identity(&self, mask: u32) -> bool {
+        self.active(mask).next().is_none()
+    }
+
+    /// Bytes of a decoded chunk.
+    pub fn chunk_bytes(&self) -> u64 {
+        self.chunk_bytes
+    }
+
+    /// The stages by number and name, such as `filter 1 (deflate)`.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.stages.iter().map(|s| s.label.as_str())
+    }
+
+    /// Fails with the reason if a stage that a chunk with this mask needs is not there.
+    pub fn check(&self, mask: u32) -> Result<()> {
+        self.active(mask).try_for_each(|stage| stage.codec().map(|_| ()))
+    }
+
+    /// The most bytes that `encoded` bytes can decode to; less than [`chunk_bytes`](Self::chunk_bytes) means that the
+    /// chunk cannot be whole.
+    pub fn decoded_bound(&self, encoded: u64, mask: u32) -> u64 {
+        self.active(mask).rev().fold(encoded, |n, stage| match &stage.codec {
+            Ok(codec) => codec.decoded_bound(n),
+            Err(_) => u64::MAX,
+        })
+    }
+
+    /// Decodes a chunk into `out`, whose contents are replaced by exactly [`chunk_bytes`](Self::chunk_bytes) bytes.
+    ///
+    /// Nothing is allocated before the encoded length is seen to be able to give so many.
+    pub fn decode(&self, input: &[u8], mask: u32, out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<()> {
+        self.check(mask)?;
+        self.check_bound(input, mask)?;
+        set_len(out, to_usize(self.chunk_bytes)?);
+        self.decode_into(input, mask, out, scratch).inspect_err(|_| out.clear())
+    }
+
+    /// Decodes a chunk into `out`, which is exactly [`chunk_bytes`](Self::chunk_bytes) long. After an error `out`
+    /// holds anything.
+    pub fn decode_into(&self, input: &[u8], mask: u32, out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
+        if out.len() as u64 != self.chunk_bytes {
+            return Err(Error::invalid(format!(
+                "a buffer of {} bytes for a chunk of {}",
+                out.len(),
+                self.chunk_bytes
+            )));
+        }
+        let mut steps: SmallVec<[Step; 4]> = SmallVec::new();
+        let mut len = Some(self.chunk_bytes);
+        for stage in self.active(mask) {
+            let codec = stage.codec()?;
+            steps.push(Step { label: &stage.label, codec, len });
+            len = len.and_then(|n| codec.encoded_len(n));
+        }
+        let Some((first, behind)) = steps.split_first() else {
+            if input.len() != out.len() {
+                return Err(wrong_length("unfiltered chunk", input.len(), out.len()));
+            }
+            out.copy_from_slice(input);
+            return Ok(());
+        };
+        self.check_bound(input, mask)?;
+        let mut held = None;
+        let done = self.decode_steps(first, behind, input, out, &mut held, scratch);
+        if let Some(buffer) = held {
+            scratch.give(buffer);
+        }
+        done
+    }
+
+    /// Runs the stages from the last to the first. `held` owns what the stage before gave.
+    fn decode_steps(
+        &self,
+        first: &Step,
+        behind: &[Step],
+        input: &[u8],
+        out: &mut [u8],
+        held: &mut Option<Vec<u8>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        // The part of `input`, or of `held`, that the next stage decodes.
+        let mut part = 0..input.len();
+        for step in behind.iter().rev() {
+            let from = held.as_deref().unwrap_or(input);
+            let current = from.get(part.clone()).unwrap_or_default();
+            if let Some(view) = step.codec.view(current) {
+                // Checksums follow the data, so that a view starts where its input does.
+                part.end = part.start + view.map_err(|e| e.context(step.label))?.len();
+                continue;
+            }
+            let buffer = step.decode(current, self.intermediate_max(), scratch)?;
+            part = 0..buffer.len();
+            if let Some(old) = held.replace(buffer) {
+                scratch.give(old);
+            }
+        }
+        let from = held.as_deref().unwrap_or(input);
+        let current = from.get(part).unwrap_or_default();
+        match first.codec.view(current) {
+            Some(view) => view.and_then(|data| {
+                if data.len() != out.len() {
+                    return Err(wrong_length(first.codec.name(), data.len(), out.len()));
+                }
+                out.copy_from_slice(data);
+                Ok(())
+            }),
+            None => first.codec.decode_into(current, out, scratch),
+        }
+        .map_err(|e| e.context(first.label))
+    }
+
+    /// Encodes a whole chunk into `out` and gives its mask: an optional stage that fails is skipped, as is one that
+    /// makes the chunk longer.
+    pub fn encode(&self, input: &[u8], out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<u32> {
+        if input.len() as u64 != self.chunk_bytes {
+            return Err(Error::invalid(format!("{} bytes for a chunk of {}", input.len(), self.chunk_bytes)));
+        }
+        out.clear();
+        out.extend_from_slice(input);
+        let mut mask = 0;
+        for (i, stage) in self.stages.iter().enumerate() {
+            let mut next = scratch.take();
+            let done = stage.codec().and_then(|codec| codec.encode(out, &mut next, scratch));
+            match done {
+                Err(e) if !stage.optional => {
+                    scratch.give(next);
+                    return Err(e.context(&stage.label));
+                }
+                Ok(()) if !stage.optional || next.len() <= out.len() => std::mem::swap(out, &mut next),
+                _ => mask |= 1 << i,
+            }
+            scratch.give(next);
+        }
+        Ok(mask)
+    }
+
+    fn active(&self, mask: u32) -> impl DoubleEndedIterator<Item = &Stage> {
+        self.stages.iter().enumerate().filter(move |(i, _)| mask >> i & 1 == 0).map(|(_, stage)| stage)
+    }
+
+    /// A chunk whose encoded bytes cannot give its length is refused before anything is allocated for it.
+    fn check_bound(&self, input: &[u8], mask: u32) -> Result<()> {
+        let bound = self.decoded_bound(input.len() as u64, mask);
+        if bound < self.chunk_bytes {
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                format!(
+                    "{} encoded bytes decode to at most {bound}, a chunk has {}",
+                    input.len(),
+                    self.chunk_bytes
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The most bytes between two stages: no encoder makes a chunk longer than this (the worst, LZ4 blocks of one
+    /// byte, takes five times as much).
+    fn intermediate_max(&self) -> u64 {
+        self.chunk_bytes.saturating_mul(8).saturating_add(1 << 20)
+    }
+}
+
+/// A stage that a chunk needs, with the length that it decodes to where that is known.
+struct Step<'a> {
+    label: &'a str,
+    codec: &'a dyn Codec,
+    len: Option<u64>,
+}
+
+impl Step<'_> {
+    fn decode(&self, input: &[u8], max: u64, scratch: &mut Scratch) -> Result<Vec<u8>> {
+        let bound = self.codec.decoded_bound(input.len() as u64);
+        let mut buffer = Vec::new();
+        let done = match self.len {
+            Some(len) if len > bound => Err(Error::new(
+                ErrorKind::Corrupt,
+                format!("{} encoded bytes decode to at most {bound}, {len} are wanted", input.len()),
+            )),
+            Some(len) => to_usize(len).and_then(|len| {
+                buffer = scratch.take_len(len);
+                self.codec.decode_into(input, &mut buffer, scratch)
+            }),
+            None => to_usize(bound.min(max)).and_then(|max| {
+                buffer = scratch.take();
+                self.codec.decode(input, &mut buffer, max, scratch)
+            }),
+        };
+        match done {
+            Ok(()) => Ok(buffer),
+            Err(e) => {
+                scratch.give(buffer);
+                Err(e.context(self.label))
+            }
+        }
+    }
+}

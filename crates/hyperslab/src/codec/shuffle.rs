@@ -1,0 +1,64 @@
+//! Byte shuffle: HDF5 filter 2.
+
+use super::{BindContext, Codec, Scratch, check_max, set_len, wrong_length};
+use crate::error::{Error, Result};
+use hyperslab_kernels::shuffle;
+use std::sync::Arc;
+
+/// HDF5's number of this filter.
+pub(super) const HDF5_ID: u16 = 2;
+
+/// HDF5: one parameter, the element size in bytes; files of old libraries leave it out.
+pub(super) fn bind(parameters: &[u32], context: &BindContext) -> Result<Arc<dyn Codec>> {
+    let size = match parameters.first() {
+        Some(&size) => size as usize,
+        None => context.dtype.size(),
+    };
+    if size == 0 {
+        return Err(Error::corrupt("filter message", 0, "shuffle of elements of zero bytes"));
+    }
+    Ok(Arc::new(Shuffle { size }))
+}
+
+#[derive(Debug)]
+struct Shuffle {
+    /// Bytes of an element.
+    size: usize,
+}
+
+const NAME: &str = "shuffle";
+
+impl Codec for Shuffle {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn decode(&self, input: &[u8], out: &mut Vec<u8>, max: usize, _: &mut Scratch) -> Result<()> {
+        check_max(NAME, input.len() as u64, max)?;
+        set_len(out, input.len());
+        shuffle::unshuffle(self.size, input, out);
+        Ok(())
+    }
+
+    fn decode_into(&self, input: &[u8], out: &mut [u8], _: &mut Scratch) -> Result<()> {
+        if input.len() != out.len() {
+            return Err(wrong_length(NAME, input.len(), out.len()));
+        }
+        shuffle::unshuffle(self.size, input, out);
+        Ok(())
+    }
+
+    fn encode(&self, input: &[u8], out: &mut Vec<u8>, _: &mut Scratch) -> Result<()> {
+        set_len(out, input.len());
+        shuffle::shuffle(self.size, input, out);
+        Ok(())
+    }
+
+    fn decoded_bound(&self, encoded: u64) -> u64 {
+        encoded
+    }
+
+    fn encoded_len(&self, decoded: u64) -> Option<u64> {
+        Some(decoded)
+    }
+}

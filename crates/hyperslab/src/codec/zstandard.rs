@@ -1,0 +1,92 @@
+//! Zstandard frames: HDF5 filter 32015.
+
+use super::{BindContext, Codec, Scratch, corrupt, wrong_length};
+use crate::error::{Error, ErrorKind, Result};
+use std::io::Read;
+use std::sync::Arc;
+
+/// HDF5's number of this filter.
+pub(super) const HDF5_ID: u16 = 32015;
+
+/// HDF5: one parameter, the level.
+pub(super) fn bind(parameters: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {
+    // The level is a signed number in an unsigned field; the encoder brings it into range.
+    let level = parameters.first().map_or(zstd::DEFAULT_COMPRESSION_LEVEL, |&l| l as i32);
+    Ok(Arc::new(Zstd { level }))
+}
+
+#[derive(Debug)]
+struct Zstd {
+    level: i32,
+}
+
+const NAME: &str = "zstd";
+
+impl Codec for Zstd {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn decode(&self, input: &[u8], out: &mut Vec<u8>, max: usize, _: &mut Scratch) -> Result<()> {
+        decompress(NAME, input, out, max)
+    }
+
+    fn decode_into(&self, input: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
+        decompress_into(NAME, input, out, scratch)
+    }
+
+    fn encode(&self, input: &[u8], out: &mut Vec<u8>, _: &mut Scratch) -> Result<()> {
+        compress(NAME, input, out, self.level)
+    }
+
+    fn decoded_bound(&self, encoded: u64) -> u64 {
+        decompressed_bound(encoded)
+    }
+}
+
+/// The most bytes that frames of `encoded` bytes can hold: a block of at most 128 KiB takes at least four bytes, three
+/// of its header and the byte that is repeated.
+pub(super) fn decompressed_bound(encoded: u64) -> u64 {
+    encoded.saturating_mul((128 << 10) / 4)
+}
+
+/// Decompresses frames into exactly `out`.
+pub(super) fn decompress_into(
+    codec: &str,
+    input: &[u8],
+    out: &mut [u8],
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let state = scratch.zstd().map_err(|e| Error::io(format_args!("{codec}: decoder"), e))?;
+    match state.decompress_to_buffer(input, out) {
+        Ok(n) if n == out.len() => Ok(()),
+        Ok(n) => Err(wrong_length(codec, n, out.len())),
+        Err(e) => Err(corrupt(codec, e)),
+    }
+}
+
+/// Decompresses frames of unknown length, at most `max` bytes.
+pub(super) fn decompress(codec: &str, input: &[u8], out: &mut Vec<u8>, max: usize) -> Result<()> {
+    out.clear();
+    let state = zstd::stream::read::Decoder::with_buffer(input);
+    let mut state = state.map_err(|e| Error::io(format_args!("{codec}: decoder"), e))?;
+    // The window is memory that the frame asks for: no more than could be filled, and no less than the smallest.
+    let window = (max as u64).next_power_of_two().ilog2().clamp(10, 31);
+    state.window_log_max(window).map_err(|e| Error::io(format_args!("{codec}: decoder"), e))?;
+    let mut limited = state.take((max as u64).saturating_add(1));
+    limited.read_to_end(out).map_err(|e| corrupt(codec, e))?;
+    if out.len() > max {
+        return Err(corrupt(codec, format_args!("the frame holds more than the {max} bytes possible")));
+    }
+    Ok(())
+}
+
+/// Compresses into one frame that says its length.
+pub(super) fn compress(codec: &str, input: &[u8], out: &mut Vec<u8>, level: i32) -> Result<()> {
+    let failed = |e| Error::new(ErrorKind::InvalidArgument, format!("{codec}: {e}"));
+    out.clear();
+    out.reserve(zstd::zstd_safe::compress_bound(input.len()));
+    let mut state = zstd::bulk::Compressor::new(level).map_err(failed)?;
+    state.compress_to_buffer(input, out).map_err(failed)?;
+    Ok(())
+}
