@@ -3,4 +3,10 @@
 //! This is the only crate below the bindings that may use `unsafe`; every block carries a `SAFETY` note and
 //! every kernel has a plain reference version that the tests compare it with.
 
+pub mod canvas;
+mod memory;
 pub mod shuffle;
+mod swap;
+
+pub use memory::{Plain, bytes_of, bytes_of_mut, zeroed};
+pub use swap::{swap_elements, swap_in_place};
