@@ -18,7 +18,9 @@ pub mod shape;
 pub use error::{Context, Error, ErrorKind, Result};
 pub use limits::{Budget, Limits};
 
-pub use array::{Array, ArrayData, OpenOptions, RawData, ReadOptions};
+pub use array::{
+    Address, Array, ArrayData, File, Group, NamedType, Object, OpenOptions, RawData, ReadOptions, Verdict, open, open_with,
+};
 pub use exec::{Cancel, ReadStats};
 pub use plan::ReadPlan;
 pub use select::Selection;

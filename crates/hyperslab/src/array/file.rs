@@ -1,1 +1,130 @@
-//! Files, groups, and the resolution of paths through links.
+//! Files, and how they are opened.
+
+use super::group::{Group, Object};
+use super::walk::{self, Walk};
+use super::{Address, Array, OpenOptions, resolve};
+use crate::error::{Context, ErrorKind, Result};
+use crate::model::{Fault, FileInfo, Hierarchy, NodeId};
+use crate::select::Selection;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// An open file. Cheap to clone; may be used from any number of threads at once.
+#[derive(Clone, Debug)]
+pub struct File {
+    hierarchy: Arc<dyn Hierarchy>,
+    name: Arc<str>,
+    options: Arc<OpenOptions>,
+}
+
+/// Opens the file of an address. A path behind `::` is not looked at: see [`File::locate`].
+///
+/// Fails with [`ErrorKind::NotFound`] if there is no such file, with [`ErrorKind::Unsupported`] for formats, schemes and
+/// modes that this crate does not have, and with the kinds that damage has.
+pub fn open(address: impl Into<Address>) -> Result<File> {
+    open_with(address, &OpenOptions::default())
+}
+
+/// Opens the file of an address with options.
+pub fn open_with(address: impl Into<Address>, options: &OpenOptions) -> Result<File> {
+    let address = address.into();
+    let path = address.local()?;
+    let hierarchy = hierarchy(path, options)
+        .map_err(|e| e.context(format!("file {}", path.display())))
+        .map_err(|e| match e.kind() {
+            ErrorKind::NotFound if address.file.ends_with(']') => {
+                e.hint("a slice follows a path: FILE::/path[SLICE]")
+            }
+            _ => e,
+        })?;
+    Ok(File::from_hierarchy(hierarchy, path.display().to_string(), options))
+}
+
+fn hierarchy(path: &std::path::Path, _options: &OpenOptions) -> Result<Arc<dyn Hierarchy>> {
+    crate::source::FileSource::open(path)?;
+    Err(crate::Error::unsupported("opening files"))
+}
+
+impl File {
+    /// A file whose objects come from `hierarchy`, called `name` in messages.
+    pub fn from_hierarchy(hierarchy: Arc<dyn Hierarchy>, name: impl Into<String>, options: &OpenOptions) -> File {
+        File { hierarchy, name: name.into().into(), options: Arc::new(options.clone()) }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is, in the words of its format.
+    pub fn info(&self) -> FileInfo {
+        self.hierarchy.info()
+    }
+
+    /// The objects behind it.
+    pub fn hierarchy(&self) -> &Arc<dyn Hierarchy> {
+        &self.hierarchy
+    }
+
+    /// The root group.
+    pub fn root(&self) -> Group {
+        Group::new(resolve::root(&self.hierarchy, &self.options))
+    }
+
+    /// The object at `path`: names joined by `/`, soft and external links followed. A name that is not UTF-8 is
+    /// spelled `hex:` and its bytes in lowercase hex.
+    pub fn get(&self, path: &str) -> Result<Object> {
+        self.root().get(path).context(|| format!("file {}", self.name))
+    }
+
+    /// The group at `path`.
+    pub fn group(&self, path: &str) -> Result<Group> {
+        self.root().group(path).context(|| format!("file {}", self.name))
+    }
+
+    /// The array at `path`.
+    pub fn array(&self, path: &str) -> Result<Array> {
+        self.root().array(path).context(|| format!("file {}", self.name))
+    }
+
+    /// The object that an address names in this file, and which of its elements. An object whose name ends in brackets
+    /// comes before a slice.
+    pub fn locate(&self, address: &Address) -> Result<(Object, Selection)> {
+        let literal = self.get(&address.path);
+        let missing = literal.as_ref().is_err_and(|e| e.kind() == ErrorKind::NotFound);
+        match address.split_slice() {
+            Some((path, slice)) if missing => {
+                let object = self.get(path)?;
+                let selection = Selection::parse(slice).context(|| format!("slice {slice}"))?;
+                Ok((object, selection))
+            }
+            _ => Ok((literal?, Selection::all())),
+        }
+    }
+
+    /// All objects, depth first.
+    pub fn walk(&self) -> Walk {
+        Walk::new(resolve::root(&self.hierarchy, &self.options))
+    }
+
+    /// All objects below a group, depth first, the group itself first.
+    pub fn walk_from(&self, group: &Group) -> Walk {
+        Walk::new(group.inner().clone())
+    }
+
+    /// The first path of every object, which is its name.
+    pub fn paths(&self) -> Result<HashMap<NodeId, String>> {
+        walk::paths(resolve::root(&self.hierarchy, &self.options))
+    }
+
+    /// The object with this identity, called `path` in messages.
+    pub fn object(&self, node: &NodeId, path: impl Into<String>) -> Result<Object> {
+        Object::open(resolve::root(&self.hierarchy, &self.options).other(node.clone(), path.into()))
+    }
+
+    /// Verifies every structure that belongs to no object, and gives the faults to `fault`.
+    pub fn check(&self, fault: &mut dyn FnMut(Fault)) {
+        self.hierarchy.check(fault);
+    }
+}
+

@@ -1,9 +1,23 @@
 //! What a user holds: files, groups, arrays.
 
+mod address;
 #[allow(clippy::module_inception)]
 mod array;
+mod content;
 mod file;
+mod group;
+mod node;
 mod options;
+mod provenance;
+mod resolve;
+#[cfg(test)]
+mod tests;
+mod walk;
 
+pub use address::Address;
 pub use array::{Array, ArrayData, RawData};
+pub use file::{File, open, open_with};
+pub use group::{Group, NamedType, Object};
 pub use options::{OpenOptions, ReadOptions};
+pub use provenance::{Provenance, Verdict};
+pub use walk::{Entry, Item, Walk};

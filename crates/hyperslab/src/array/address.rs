@@ -1,0 +1,156 @@
+//! Addresses: `FILE_OR_URL[#fragment]::/path[SLICE]`, the part after `::` optional.
+
+use crate::error::{Error, Result};
+use std::fmt;
+use std::path::Path;
+
+/// Where something is: a file, a path in it, and which of its elements.
+///
+/// ```
+/// use hyperslab::Address;
+/// let a = Address::parse("ocean.nc::/sst[0, ::2]");
+/// assert_eq!((a.file.as_str(), a.path.as_str()), ("ocean.nc", "/sst[0, ::2]"));
+/// assert_eq!(a.split_slice(), Some(("/sst", "[0, ::2]")));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// File or URL, without fragment.
+    pub file: String,
+    /// What follows `#`, such as `mode=hdf5`.
+    pub fragment: Option<String>,
+    /// What follows `::`, as written, slice included: an object whose name ends in brackets is found before the
+    /// brackets are taken as a slice. `/` if there is nothing.
+    pub path: String,
+}
+
+impl Address {
+    /// Reads an address without looking at any file: the first `::/` splits, or the last `::` if there is none.
+    pub fn parse(text: &str) -> Address {
+        Address::parse_with(text, |_| false)
+    }
+
+    /// Reads an address. File names may hold `::`, `#` and brackets: a split that names an existing file wins, the
+    /// longest name first.
+    pub fn locate(text: &str) -> Address {
+        Address::parse_with(text, |file| Path::new(file).exists())
+    }
+
+    /// As [`Address::locate`], with a test of whether a file exists.
+    pub fn parse_with(text: &str, exists: impl Fn(&str) -> bool) -> Address {
+        let address = |file: &str, path: &str| {
+            let (file, fragment) = match file.split_once('#') {
+                Some((name, fragment)) if fragment.contains('=') && !exists(file) => {
+                    (name, Some(fragment.to_owned()))
+                }
+                _ => (file, None),
+            };
+            let path = if path.is_empty() { "/" } else { path };
+            Address { file: file.to_owned(), fragment, path: path.to_owned() }
+        };
+        let there = |file: &str| exists(file) || file.split_once('#').is_some_and(|(name, _)| exists(name));
+        if there(text) {
+            return address(text, "");
+        }
+        let mut splits = text.rmatch_indices("::").map(|(i, _)| (&text[..i], &text[i + 2..]));
+        if let Some((file, path)) = splits.find(|(file, _)| there(file)) {
+            return address(file, path);
+        }
+        match text.find("::/").or_else(|| text.rfind("::")) {
+            Some(i) => address(&text[..i], &text[i + 2..]),
+            None => address(text, ""),
+        }
+    }
+
+    /// The path without its slice, and the slice with its brackets, if the path ends in one.
+    pub fn split_slice(&self) -> Option<(&str, &str)> {
+        if !self.path.ends_with(']') {
+            return None;
+        }
+        let mut depth = 0u32;
+        for (i, c) in self.path.char_indices().rev() {
+            match c {
+                ']' => depth += 1,
+                '[' => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                let (path, slice) = self.path.split_at(i);
+                return Some((if path.is_empty() { "/" } else { path }, slice));
+            }
+        }
+        None
+    }
+
+    /// The scheme of a URL, such as `https`. A drive letter is none.
+    pub fn scheme(&self) -> Option<&str> {
+        let (scheme, _) = self.file.split_once("://")?;
+        let plain = scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+        (scheme.len() > 1 && plain).then_some(scheme)
+    }
+
+    /// The local path that is meant; other schemes than `file` and modes other than HDF5's are refused by name.
+    pub fn local(&self) -> Result<&Path> {
+        if let Some(fragment) = &self.fragment {
+            for part in fragment.split('&') {
+                let mode = part.strip_prefix("mode=");
+                let known = |m: &str| m.split(',').all(|m| matches!(m, "hdf5" | "netcdf4" | "netcdf-4"));
+                if !mode.is_some_and(known) {
+                    return Err(Error::unsupported(format!("the fragment #{part} of {self}")));
+                }
+            }
+        }
+        match self.scheme() {
+            None => Ok(Path::new(&self.file)),
+            Some("file") => {
+                let path = &self.file["file://".len()..];
+                Ok(Path::new(path.strip_prefix("localhost").filter(|p| p.starts_with('/')).unwrap_or(path)))
+            }
+            Some(scheme) => Err(Error::unsupported(format!("the scheme {scheme}:// of {self}"))
+                .hint("copy the file here and open the copy")),
+        }
+    }
+}
+
+impl From<&str> for Address {
+    fn from(text: &str) -> Self {
+        Address::locate(text)
+    }
+}
+
+impl From<&String> for Address {
+    fn from(text: &String) -> Self {
+        Address::locate(text)
+    }
+}
+
+impl From<String> for Address {
+    fn from(text: String) -> Self {
+        Address::locate(&text)
+    }
+}
+
+/// A path is a file name as it is, whatever characters it holds.
+impl From<&Path> for Address {
+    fn from(path: &Path) -> Self {
+        Address { file: path.to_string_lossy().into_owned(), fragment: None, path: "/".into() }
+    }
+}
+
+impl From<&std::path::PathBuf> for Address {
+    fn from(path: &std::path::PathBuf) -> Self {
+        path.as_path().into()
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some(fragment) = &self.fragment {
+            write!(f, "#{fragment}")?;
+        }
+        if self.path != "/" {
+            write!(f, "::{}", self.path)?;
+        }
+        Ok(())
+    }
+}

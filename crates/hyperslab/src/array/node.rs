@@ -1,0 +1,67 @@
+//! What every object has: an identity in a file, a path, attributes.
+
+use super::OpenOptions;
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::model::{Attribute, AttributeEntry, Elements, Hierarchy, NodeId, Value};
+use crate::shape::{Name, element_count, to_usize};
+use std::sync::Arc;
+
+/// An object of a file, whatever its kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) hierarchy: Arc<dyn Hierarchy>,
+    pub(crate) id: NodeId,
+    pub(crate) path: String,
+    pub(crate) options: Arc<OpenOptions>,
+}
+
+impl Node {
+    /// An object of the same file.
+    pub(crate) fn other(&self, id: NodeId, path: String) -> Node {
+        Node { id, path, ..self.clone() }
+    }
+
+    pub(crate) fn attributes(&self) -> Result<Vec<AttributeEntry>> {
+        self.hierarchy.attributes(&self.id).context(|| format!("attributes of {}", self.path))
+    }
+
+    pub(crate) fn attribute(&self, name: &str) -> Result<Value> {
+        attribute(&*self.hierarchy, &self.id, &self.path, &self.options, name)
+    }
+}
+
+/// The value of the attribute called `name` of an object.
+pub(super) fn attribute(
+    hierarchy: &dyn Hierarchy,
+    id: &NodeId,
+    path: &str,
+    options: &OpenOptions,
+    name: &str,
+) -> Result<Value> {
+    let wanted = Name::parse(name);
+    let frame = || format!("attribute {name} of {path}");
+    let mut names = Vec::new();
+    for entry in hierarchy.attributes(id).context(|| format!("attributes of {path}"))? {
+        match entry {
+            Ok(a) if a.name == wanted => {
+                return attribute_value(hierarchy, &a, options.limits.output).context(frame);
+            }
+            Ok(a) => names.push(a.name.to_string()),
+            Err((Some(n), e)) if n == wanted => return Err(e.context(frame())),
+            Err(_) => {}
+        }
+    }
+    let there = super::resolve::near(name, &names);
+    Err(Error::new(ErrorKind::NotFound, format!("{path} has no attribute {name}")).hint(there))
+}
+
+/// All elements of an attribute as one value: `Null` for a null dataspace, nested lists otherwise.
+pub(super) fn attribute_value(hierarchy: &dyn Hierarchy, a: &Attribute, limit: u64) -> Result<Value> {
+    if a.space.is_null() {
+        return Ok(Value::Null);
+    }
+    let dims = a.space.dims();
+    let count = to_usize(element_count(dims)?)?;
+    let elements = Elements::decode(hierarchy, &a.dtype, a.data.clone(), count, limit)?;
+    Ok(Value::nest(dims, elements.values()?))
+}

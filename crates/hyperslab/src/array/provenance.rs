@@ -1,0 +1,81 @@
+//! Whether the elements of an array are those whose hash its attributes state.
+
+use super::Array;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::Value;
+use crate::select::Selection;
+use sha2::{Digest, Sha256};
+
+/// What an array's provenance attributes say of its elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provenance {
+    /// Whether the hash holds.
+    pub verdict: Verdict,
+    /// `_provenance_creator`: who made the data.
+    pub creator: Option<String>,
+    /// `_provenance_timestamp`: when.
+    pub timestamp: Option<String>,
+    /// `_provenance_source`: from what.
+    pub source: Option<String>,
+}
+
+/// Whether the stated hash is that of the elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is.
+    Ok,
+    /// It is not.
+    Mismatch {
+        /// `_provenance_sha256`, lowercase.
+        stated: String,
+        /// The hash of the elements as stored, in lowercase hex.
+        computed: String,
+    },
+    /// None is stated.
+    NoHash,
+}
+
+/// SHA-256 in lowercase hex.
+pub(super) fn hex(hash: &[u8]) -> String {
+    hash.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+impl Array {
+    /// Compares the SHA-256 of all elements as stored, in C order, with the attribute `_provenance_sha256`.
+    ///
+    /// Reads the whole array. Fails if it can't be read, or if the attribute is not 64 hexadecimal digits.
+    pub fn verify_provenance(&self) -> Result<Provenance> {
+        let mut texts = [None, None, None, None];
+        let names = ["sha256", "creator", "timestamp", "source"];
+        for entry in self.attributes()? {
+            let attribute = match entry {
+                Ok(a) => a,
+                Err((Some(name), e)) if name.as_bytes() == b"_provenance_sha256" => return Err(e),
+                Err(_) => continue,
+            };
+            let suffix = attribute.name.as_str().and_then(|n| n.strip_prefix("_provenance_"));
+            let place = names.iter().position(|n| Some(*n) == suffix);
+            if let Some(text) = place.and_then(|i| texts.get_mut(i)) {
+                *text = match self.attribute_value(&attribute)? {
+                    Value::Text(text) => Some(text),
+                    Value::Null => None,
+                    other => Some(other.to_string()),
+                };
+            }
+        }
+        let [stated, creator, timestamp, source] = texts;
+        let verdict = match stated {
+            None => Verdict::NoHash,
+            Some(stated) => {
+                let stated = stated.trim().to_ascii_lowercase();
+                if stated.len() != 64 || !stated.bytes().all(|b| b.is_ascii_hexdigit()) {
+                    let text = format!("_provenance_sha256 of {} is not a SHA-256 in hex: {stated:?}", self.path());
+                    return Err(Error::new(ErrorKind::Corrupt, text));
+                }
+                let computed = hex(&Sha256::digest(&self.read_raw(Selection::all())?.bytes));
+                if computed == stated { Verdict::Ok } else { Verdict::Mismatch { stated, computed } }
+            }
+        };
+        Ok(Provenance { verdict, creator, timestamp, source })
+    }
+}
