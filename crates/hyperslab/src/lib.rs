@@ -19,7 +19,8 @@ pub use error::{Context, Error, ErrorKind, Result};
 pub use limits::{Budget, Limits};
 
 pub use array::{
-    Address, Array, ArrayData, File, Group, NamedType, Object, OpenOptions, RawData, ReadOptions, Verdict, open, open_with,
+    Address, Array, ArrayData, File, Group, NamedType, Object, OpenOptions, RawData, ReadOptions, Verdict,
+    open, open_with,
 };
 pub use exec::{Cancel, ReadStats};
 pub use plan::ReadPlan;

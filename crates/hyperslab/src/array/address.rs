@@ -47,7 +47,10 @@ impl Address {
             let path = if path.is_empty() { "/" } else { path };
             Address { file: file.to_owned(), fragment, path: path.to_owned() }
         };
-        let there = |file: &str| exists(file) || file.split_once('#').is_some_and(|(name, _)| exists(name));
+        let there = |file: &str| {
+            let named = |(name, fragment): (&str, &str)| exists(name) && !fragment.contains("::");
+            exists(file) || file.split_once('#').is_some_and(named)
+        };
         if there(text) {
             return address(text, "");
         }

@@ -57,7 +57,8 @@ impl Array {
         }
         let (_, elements) = self.read_elements(selection)?;
         if let Column::Text(texts) = elements.column() {
-            let text = |t: &Option<bytes::Bytes>| String::from_utf8_lossy(t.as_deref().unwrap_or(&[])).into_owned();
+            let text =
+                |t: &Option<bytes::Bytes>| String::from_utf8_lossy(t.as_deref().unwrap_or(&[])).into_owned();
             return Ok(texts.iter().map(text).collect());
         }
         let text = |value| match value {

@@ -47,7 +47,11 @@ fn hierarchy(path: &std::path::Path, _options: &OpenOptions) -> Result<Arc<dyn H
 
 impl File {
     /// A file whose objects come from `hierarchy`, called `name` in messages.
-    pub fn from_hierarchy(hierarchy: Arc<dyn Hierarchy>, name: impl Into<String>, options: &OpenOptions) -> File {
+    pub fn from_hierarchy(
+        hierarchy: Arc<dyn Hierarchy>,
+        name: impl Into<String>,
+        options: &OpenOptions,
+    ) -> File {
         File { hierarchy, name: name.into().into(), options: Arc::new(options.clone()) }
     }
 
@@ -127,4 +131,3 @@ impl File {
         self.hierarchy.check(fault);
     }
 }
-

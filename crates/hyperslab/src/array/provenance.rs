@@ -69,7 +69,8 @@ impl Array {
             Some(stated) => {
                 let stated = stated.trim().to_ascii_lowercase();
                 if stated.len() != 64 || !stated.bytes().all(|b| b.is_ascii_hexdigit()) {
-                    let text = format!("_provenance_sha256 of {} is not a SHA-256 in hex: {stated:?}", self.path());
+                    let text =
+                        format!("_provenance_sha256 of {} is not a SHA-256 in hex: {stated:?}", self.path());
                     return Err(Error::new(ErrorKind::Corrupt, text));
                 }
                 let computed = hex(&Sha256::digest(&self.read_raw(Selection::all())?.bytes));

@@ -49,7 +49,9 @@ pub(super) fn resolve(start: &Node, path: &[u8]) -> Result<Node> {
                 push(&mut at, &mut rest, path.as_bytes());
             }
             LinkTarget::UserDefined { class, .. } => {
-                return Err(Error::unsupported(format!("following {inner}, a user-defined link of class {class}")));
+                return Err(Error::unsupported(format!(
+                    "following {inner}, a user-defined link of class {class}"
+                )));
             }
         }
     }
