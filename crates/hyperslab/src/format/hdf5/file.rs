@@ -52,6 +52,14 @@ impl Space {
         &self.budget
     }
 
+    /// The same space with a budget of its own: for work that keeps nothing, so that it can be done any number of
+    /// times, each time bounded.
+    #[must_use]
+    pub fn scoped(&self) -> Space {
+        let budget = Arc::new(Budget::new("metadata of one object in bytes", self.limits.metadata));
+        Space { budget, ..self.clone() }
+    }
+
     /// The source of raw data.
     pub fn data(&self) -> &Arc<dyn Source> {
         &self.data

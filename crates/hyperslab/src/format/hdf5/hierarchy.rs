@@ -1,1 +1,320 @@
-//! The face of an HDF5 file to the engine.
+//! An HDF5 file as the rest of the engine sees it.
+
+use super::attribute;
+use super::dataset::Dataset;
+use super::file::Space;
+use super::group;
+use super::heap::GlobalHeap;
+use super::message::extension::{self, BtreeK, CacheImage, FileSpace, SharedTableMessage};
+use super::message::layout::LayoutClass;
+use super::message::{dataspace, kind};
+use super::object::{Header, Objects};
+use super::parse::{Cursor, UNDEFINED};
+use super::reference::{self, Ranks};
+use super::superblock::{self, Superblock};
+use crate::dtype::{DType, ReferenceKind};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::limits::Limits;
+use crate::model::{
+    ArrayMeta, AttributeEntry, ChunkGrid, Fault, FileInfo, HeapRef, Hierarchy, Layout, Link, Links, NodeId,
+    NodeKind, Reference, Storage,
+};
+use crate::shape::Name;
+use crate::source::{Neighbours, Source};
+use bytes::Bytes;
+use quick_cache::sync::Cache;
+use std::sync::Arc;
+
+/// Files that this one names and that are kept open.
+const NEIGHBOURS_KEPT: usize = 64;
+
+/// An open HDF5 file. `Send` and `Sync`: no lock is held while bytes are read.
+#[derive(Debug)]
+pub struct Hdf5 {
+    superblock: Superblock,
+    extension: Extension,
+    space: Space,
+    objects: Objects,
+    heap: GlobalHeap,
+    neighbours: Neighbours,
+    /// Neighbours opened so far, by name.
+    opened: Cache<Name, Arc<Hdf5>>,
+}
+
+/// What the superblock extension says.
+#[derive(Debug, Default)]
+struct Extension {
+    shared: Option<SharedTableMessage>,
+    btree_k: Option<BtreeK>,
+    driver: Option<Name>,
+    file_space: Option<FileSpace>,
+    cache_image: Option<CacheImage>,
+    /// All messages, for people.
+    messages: Vec<&'static str>,
+}
+
+impl Hdf5 {
+    /// Opens the HDF5 file in `source`, which reaches other files through `neighbours`.
+    pub fn open(source: Arc<dyn Source>, neighbours: Neighbours, limits: Limits) -> Result<Arc<Hdf5>> {
+        limits.check_depth("files that name files", neighbours.depth())?;
+        let Some(offset) = Superblock::find(source.as_ref())? else {
+            return Err(Error::new(ErrorKind::Corrupt, "no HDF5 signature found"));
+        };
+        let superblock = Superblock::open(source.as_ref(), offset)?;
+        let length = source.len()?;
+        superblock.check_driver(source.as_ref())?;
+        superblock.check_end(length)?;
+        let live = superblock.is_live();
+        let metadata = source.clone();
+        let space = Space::new(metadata, source, offset, length, superblock.sizes, Arc::new(limits));
+        let objects = Objects::new(space.clone(), live);
+        let extension = match superblock.extension {
+            Some(address) => Extension::open(&objects, address).context(|| "superblock extension")?,
+            None => Extension::default(),
+        };
+        if let Some(table) = extension.shared {
+            objects.set_shared_table(table.address, table.indexes);
+        }
+        let heap = if live { GlobalHeap::live(space.clone()) } else { GlobalHeap::new(space.clone()) };
+        let opened = Cache::new(NEIGHBOURS_KEPT);
+        Ok(Arc::new(Hdf5 { superblock, extension, space, objects, heap, neighbours, opened }))
+    }
+
+    /// The superblock.
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    fn header(&self, node: &NodeId) -> Result<Arc<Header>> {
+        match node {
+            NodeId::Address(address) => self.objects.header(*address),
+            _ => Err(Error::invalid(format!("{node} is not of an HDF5 file"))),
+        }
+    }
+}
+
+impl Extension {
+    fn open(objects: &Objects, address: u64) -> Result<Extension> {
+        let sizes = objects.space().sizes();
+        let header = objects.header(address)?;
+        let mut extension = Extension::default();
+        for message in &header.messages {
+            let c = message.cursor();
+            match message.kind {
+                kind::SHARED_TABLE => extension.shared = Some(SharedTableMessage::parse(c, sizes)?),
+                kind::BTREE_K => extension.btree_k = Some(BtreeK::parse(c)?),
+                kind::DRIVER_INFO => {
+                    let name = extension::driver(c)?;
+                    superblock::check_driver(name.as_bytes())?;
+                    extension.driver = Some(name);
+                }
+                // What it says is of use to writers; a version that is not known does no harm.
+                kind::FILE_SPACE => extension.file_space = FileSpace::parse(c, sizes).ok(),
+                kind::CACHE_IMAGE => extension.cache_image = Some(CacheImage::parse(c, sizes)?),
+                _ => {}
+            }
+            extension.messages.push(kind::name(message.kind));
+        }
+        Ok(extension)
+    }
+}
+
+impl Ranks for Hdf5 {
+    fn rank(&self, address: u64) -> Result<usize> {
+        let header = self.objects.header(address)?;
+        let message = header
+            .find(kind::DATASPACE)
+            .ok_or_else(|| header.corrupt("a region of an object that is not a dataset"))?;
+        let message = self.objects.resolve(message)?;
+        Ok(dataspace::parse(message.cursor(), self.space.sizes())?.dims().len())
+    }
+}
+
+impl Hierarchy for Hdf5 {
+    fn info(&self) -> FileInfo {
+        let s = &self.superblock;
+        let mut notes = vec![
+            ("addresses", format!("{} bytes", s.sizes.offset)),
+            ("lengths", format!("{} bytes", s.sizes.length)),
+        ];
+        if s.stored_base != s.offset {
+            let text = format!(
+                "{:#x} is stored, {:#x} is right: the user block was changed",
+                s.stored_base, s.offset
+            );
+            notes.push(("base address", text));
+        }
+        notes.push(("end of file", format!("{} bytes", s.end)));
+        if self.space.end() != s.end {
+            notes.push(("length", format!("{} bytes", self.space.end())));
+        }
+        notes.push(("root group", format!("object header at {:#x}", s.root)));
+        if let Some((leaf, internal, chunk)) = s.btree_k {
+            let mut text = format!("groups {leaf} (leaf), {internal} (internal)");
+            if let Some(chunk) = chunk {
+                text.push_str(&format!(", chunks {chunk}"));
+            }
+            notes.push(("B-tree K", text));
+        }
+        if s.flags != 0 {
+            let mut words = Vec::new();
+            if s.is_open_for_writing() {
+                words.push("open for writing, or not closed");
+            }
+            if s.is_live() {
+                words.push("a single writer may be adding to it (SWMR)");
+            }
+            notes.push(("status", format!("flags {:#x}: {}", s.flags, words.join("; "))));
+        }
+        if let Some(driver) = &self.extension.driver {
+            notes.push(("driver", driver.to_string()));
+        }
+        if let Some(k) = self.extension.btree_k {
+            let text = format!(
+                "groups {} (leaf), {} (internal), chunks {}",
+                k.group_leaf, k.group_internal, k.chunk
+            );
+            notes.push(("B-tree K", text));
+        }
+        if let Some(space) = &self.extension.file_space {
+            let mut text = format!("{}, threshold {} bytes", space.strategy, space.threshold);
+            if let Some(page) = space.page_size {
+                text.push_str(&format!(", pages of {page} bytes"));
+            }
+            if space.persistent {
+                text.push_str(", free space is kept");
+            }
+            notes.push(("file space", text));
+        }
+        if self.extension.shared.is_some()
+            && let Ok(Some(table)) = self.objects.shared_table()
+        {
+            notes.push(("shared messages", table.describe()));
+        }
+        if let Some(image) = self.extension.cache_image {
+            notes.push(("metadata cache image", format!("{} bytes at {:#x}", image.length, image.address)));
+        }
+        if !self.extension.messages.is_empty() {
+            notes.push(("superblock extension", self.extension.messages.join(", ")));
+        }
+        FileInfo { format: "HDF5", user_block: s.offset, version: s.version.into(), notes }
+    }
+
+    fn root(&self) -> NodeId {
+        NodeId::Address(self.superblock.root)
+    }
+
+    fn kind(&self, node: &NodeId) -> Result<NodeKind> {
+        self.objects.kind(&*self.header(node)?)
+    }
+
+    fn links(&self, group: &NodeId) -> Result<Links> {
+        group::links(&self.objects, &*self.header(group)?)
+    }
+
+    fn link(&self, group: &NodeId, name: &Name) -> Result<Option<Link>> {
+        group::link(&self.objects, &*self.header(group)?, name)
+    }
+
+    fn attributes(&self, node: &NodeId) -> Result<Vec<AttributeEntry>> {
+        attribute::attributes(&self.objects, &*self.header(node)?)
+    }
+
+    fn array(&self, node: &NodeId) -> Result<(ArrayMeta, Storage)> {
+        let header = self.header(node)?;
+        let dataset = Dataset::parse(&self.objects, &header)?;
+        let fill_element = dataset.fill_element()?;
+        let (grid, layout, storage) = self.storage(&dataset)?;
+        let notes = vec![
+            ("layout message", format!("version {}", dataset.layout.version)),
+            ("fill time", dataset.fill.time.to_string()),
+            ("allocation time", dataset.fill.allocation.to_string()),
+        ];
+        let Dataset { dtype, space, fill, filters, .. } = dataset;
+        let meta = ArrayMeta { dtype, space, grid, layout, fill: fill.value, fill_element, filters, notes };
+        Ok((meta, storage))
+    }
+
+    fn datatype(&self, node: &NodeId) -> Result<DType> {
+        let header = self.header(node)?;
+        match header.find(kind::DATATYPE) {
+            Some(message) => self.objects.datatype(message),
+            None => Err(header.corrupt("no datatype message")),
+        }
+    }
+
+    fn heap_ref(&self, stored: &[u8]) -> Result<Option<(u64, HeapRef)>> {
+        let mut c = Cursor::new(stored, "variable-length element", 0);
+        let count = u64::from(c.u32()?);
+        let address = c.address(self.space.sizes())?;
+        let index = c.u32()?;
+        if address == 0 || address == UNDEFINED {
+            return Ok(None);
+        }
+        Ok(Some((count, HeapRef { address, index })))
+    }
+
+    fn heap_objects(&self, refs: &[HeapRef]) -> Result<Vec<Bytes>> {
+        self.heap.objects(refs)
+    }
+
+    fn reference(&self, kind: ReferenceKind, stored: &[u8]) -> Result<Reference> {
+        reference::resolve(&self.space, &self.heap, self, kind, stored)
+    }
+
+    fn neighbour(&self, file: &Name) -> Result<Option<Arc<dyn Hierarchy>>> {
+        if let Some(found) = self.opened.get(file) {
+            return Ok(Some(found));
+        }
+        let Some(found) = self.neighbours.find(file)? else { return Ok(None) };
+        let limits = self.space.limits().as_ref().clone();
+        let opened = Hdf5::open(found.source, found.neighbours, limits).context(|| format!("file {file}"))?;
+        self.opened.insert(file.clone(), opened.clone());
+        Ok(Some(opened))
+    }
+
+    fn check(&self, fault: &mut dyn FnMut(Fault)) {
+        let mut report = |error: Error| fault(Fault { object: None, error });
+        match self.objects.shared_table() {
+            Ok(Some(table)) => table.check(&mut report),
+            Ok(None) => {}
+            Err(e) => report(e),
+        }
+    }
+}
+
+impl Hdf5 {
+    /// The grid, the words for the layout, and the way to the elements.
+    fn storage(&self, dataset: &Dataset) -> Result<(ChunkGrid, Layout, Storage)> {
+        let (grid, layout) = match &dataset.layout.class {
+            LayoutClass::Compact(_) => (ChunkGrid::Whole, Layout::Compact),
+            LayoutClass::Contiguous { .. } => match &dataset.external {
+                Some(files) => (ChunkGrid::Whole, Layout::External(files.slots.len())),
+                None => (ChunkGrid::Whole, Layout::Contiguous),
+            },
+            LayoutClass::Chunked(chunked) => {
+                (ChunkGrid::Regular(chunked.chunk.to_vec()), Layout::Chunked { index: chunked.index.name() })
+            }
+            LayoutClass::Virtual { .. } => (ChunkGrid::Whole, Layout::Virtual(0)),
+        };
+        Ok((grid, layout, Storage::Chunks(Arc::new(NotYet))))
+    }
+}
+
+/// Stands where the chunk indexes will be.
+#[derive(Debug)]
+struct NotYet;
+
+impl crate::model::ChunkIndex for NotYet {
+    fn locate(&self, _: &[crate::shape::Coord]) -> Result<Vec<crate::model::ChunkRef>> {
+        Err(Error::unsupported("chunk indexes, yet"))
+    }
+
+    fn scan(
+        &self,
+        _: &mut dyn FnMut(crate::shape::Coord, crate::model::ChunkRef) -> Result<()>,
+        _: &mut dyn FnMut(Fault),
+    ) -> Result<()> {
+        Err(Error::unsupported("chunk indexes, yet"))
+    }
+}

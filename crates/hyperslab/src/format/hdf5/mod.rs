@@ -6,6 +6,7 @@
 
 pub mod attribute;
 pub mod btree;
+pub mod dataset;
 pub mod file;
 pub mod group;
 pub mod heap;
@@ -14,6 +15,7 @@ pub mod index;
 pub mod message;
 pub mod object;
 pub mod parse;
+pub mod reference;
 pub mod superblock;
 #[cfg(test)]
 pub(crate) mod test_space;

@@ -1,1 +1,121 @@
-//! Attributes, compact and dense.
+//! Attributes: in the object header (compact) or in a fractal heap (dense).
+
+#[cfg(test)]
+mod tests;
+
+use super::btree::v2::Tree;
+use super::heap::FractalHeap;
+use super::message::attribute::{AttributeInfo, AttributeMessage};
+use super::message::{Message, dataspace, kind};
+use super::object::{Header, Objects};
+use super::parse::{Cursor, UNDEFINED};
+use crate::error::{Error, Result};
+use crate::model::{Attribute, AttributeEntry};
+use crate::shape::{Name, byte_count, to_usize};
+
+const RECORD: &str = "version 2 B-tree record of an attribute";
+
+/// Record type of the tree over names: heap identifier, flags, order of creation, hash.
+const BY_NAME: u8 = 8;
+/// Record type of the tree over the order of creation: the same without the hash.
+const BY_ORDER: u8 = 9;
+
+/// All attributes of an object, sorted by the bytes of their names.
+pub fn attributes(objects: &Objects, header: &Header) -> Result<Vec<AttributeEntry>> {
+    let mut entries: Vec<AttributeEntry> = Vec::new();
+    let sizes = objects.space().sizes();
+    let info = match header.find(kind::ATTRIBUTE_INFO) {
+        Some(message) => Some(AttributeInfo::parse(message.cursor(), sizes)?),
+        None => None,
+    };
+    match info.filter(|info| info.heap != UNDEFINED) {
+        Some(info) => dense(objects, &info, &mut entries)?,
+        None => entries.extend(header.all(kind::ATTRIBUTE).map(|m| attribute(objects, m))),
+    }
+    let key = |entry: &AttributeEntry| match entry {
+        Ok(attribute) => Some(attribute.name.clone()),
+        Err((name, _)) => name.clone(),
+    };
+    if entries.len() > 1 {
+        entries.sort_by_cached_key(key);
+    }
+    Ok(entries)
+}
+
+/// Visits the attributes in the heap.
+fn dense(objects: &Objects, info: &AttributeInfo, entries: &mut Vec<AttributeEntry>) -> Result<()> {
+    let space = &objects.space().scoped();
+    let heap = FractalHeap::open(space, info.heap)?;
+    let (address, kind) = match info.order {
+        Some(order) if info.names == UNDEFINED => (order, BY_ORDER),
+        _ => (info.names, BY_NAME),
+    };
+    if address == UNDEFINED {
+        return Ok(());
+    }
+    let tree = Tree::open(space, address, kind)?;
+    let mut faults = Vec::new();
+    tree.walk(
+        &mut |record| {
+            entries.push(record_attribute(objects, &heap, record));
+            Ok(())
+        },
+        &mut |e| {
+            faults.push(Err((None, e)));
+            Ok(())
+        },
+    )?;
+    entries.append(&mut faults);
+    Ok(())
+}
+
+fn record_attribute(objects: &Objects, heap: &FractalHeap, record: &[u8]) -> AttributeEntry {
+    let message = || -> Result<Message> {
+        let mut c = Cursor::new(record, RECORD, 0);
+        let mut id = [0; 8];
+        id.copy_from_slice(c.take(8)?);
+        // Bit 1: the identifier is one of the shared message table's heap.
+        if c.u8()? & 0x02 != 0 {
+            return objects.shared_message(kind::ATTRIBUTE, &id);
+        }
+        let bytes = heap.object(&id)?;
+        Ok(Message { kind: kind::ATTRIBUTE, flags: 0, creation_order: None, bytes, offset: 0 })
+    };
+    message().map_err(|e| (None, e)).and_then(|message| attribute(objects, &message))
+}
+
+/// The attribute in a message.
+fn attribute(objects: &Objects, message: &Message) -> AttributeEntry {
+    let mut name: Option<Name> = None;
+    decode(objects, message, &mut name).map_err(|e| match &name {
+        Some(n) => {
+            let e = e.context(format!("attribute {n}"));
+            (name, e)
+        }
+        None => (None, e),
+    })
+}
+
+fn decode(objects: &Objects, message: &Message, name: &mut Option<Name>) -> Result<Attribute> {
+    let resolved;
+    let message = if message.is_shared() {
+        resolved = objects.resolve(message)?;
+        &resolved
+    } else {
+        message
+    };
+    let parts = AttributeMessage::parse(&message.bytes, message.cursor(), name)?;
+    let dtype = objects.datatype(&objects.resolve_part(kind::DATATYPE, &parts.datatype)?)?;
+    let space = objects.resolve_part(kind::DATASPACE, &parts.dataspace)?;
+    let space = dataspace::parse(space.cursor(), objects.space().sizes())?;
+    let length =
+        if space.is_null() { 0 } else { byte_count(space.dims(), dtype.size()).and_then(to_usize)? };
+    if length > parts.data.len() {
+        return Err(Error::corrupt(
+            kind::name(kind::ATTRIBUTE),
+            message.offset,
+            format!("{length} bytes of elements wanted, {} are there", parts.data.len()),
+        ));
+    }
+    Ok(Attribute { name: parts.name, dtype, space, data: parts.data.slice(..length) })
+}

@@ -1,1 +1,89 @@
-//! Links of groups: symbol table, compact, dense.
+//! Links of groups: old style (symbol table), compact (messages in the header), dense (fractal heap).
+
+mod dense;
+mod old;
+#[cfg(test)]
+mod tests;
+
+use super::message::kind;
+use super::message::link::{self, LinkInfo, SymbolTable};
+use super::object::{Header, Objects};
+use super::parse::UNDEFINED;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Fault, Link, Links, NodeId};
+use crate::shape::Name;
+
+/// Where the links of a group are.
+enum Store {
+    Old(SymbolTable),
+    Compact(LinkInfo),
+    Dense(LinkInfo),
+}
+
+impl Store {
+    fn of(objects: &Objects, header: &Header) -> Result<Store> {
+        let sizes = objects.space().sizes();
+        if let Some(message) = header.find(kind::LINK_INFO) {
+            let info = LinkInfo::parse(message.cursor(), sizes)?;
+            return Ok(if info.heap == UNDEFINED { Store::Compact(info) } else { Store::Dense(info) });
+        }
+        match header.find(kind::SYMBOL_TABLE) {
+            Some(message) => Ok(Store::Old(SymbolTable::parse(message.cursor(), sizes)?)),
+            None => Err(Error::new(ErrorKind::InvalidArgument, "the object is not a group")),
+        }
+    }
+}
+
+/// All links of the group, sorted by the bytes of their names.
+pub fn links(objects: &Objects, header: &Header) -> Result<Links> {
+    let mut links = Links::default();
+    let fault = |links: &mut Links, error| {
+        links.faults.push(Fault { object: Some(NodeId::Address(header.address)), error });
+    };
+    match Store::of(objects, header)? {
+        Store::Old(table) => old::links(objects.space(), table, &mut |link| match link {
+            Ok(link) => links.links.push(link),
+            Err(e) => fault(&mut links, e),
+        })?,
+        Store::Compact(info) => {
+            links.tracks_order = info.tracks_order;
+            for message in header.all(kind::LINK) {
+                match link::parse(&message.bytes, message.cursor(), objects.space().sizes()) {
+                    Ok(link) => links.links.push(link),
+                    Err(e) => fault(&mut links, e),
+                }
+            }
+        }
+        Store::Dense(info) => {
+            links.tracks_order = info.tracks_order;
+            dense::links(objects.space(), &info, &mut |link| match link {
+                Ok(link) => links.links.push(link),
+                Err(e) => fault(&mut links, e),
+            })?;
+        }
+    }
+    if !links.links.is_sorted_by(|a, b| a.name <= b.name) {
+        links.links.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+    Ok(links)
+}
+
+/// The link called `name`, found through the group's index.
+pub fn link(objects: &Objects, header: &Header, name: &Name) -> Result<Option<Link>> {
+    match Store::of(objects, header)? {
+        Store::Old(table) => old::link(objects.space(), table, name),
+        Store::Compact(_) => {
+            for message in header.all(kind::LINK) {
+                let link = link::parse(&message.bytes, message.cursor(), objects.space().sizes());
+                // A fault in another link is no answer to the question for this one.
+                if let Ok(link) = link
+                    && link.name == *name
+                {
+                    return Ok(Some(link));
+                }
+            }
+            Ok(None)
+        }
+        Store::Dense(info) => dense::link(objects.space(), &info, name),
+    }
+}
