@@ -3,9 +3,15 @@
 //! A [`FilterSpec`] is what a file says about one stage; a [`Registry`] turns it into a [`Codec`] bound to the element
 //! type and the chunk; a [`Pipeline`] is the stages of one array in the order in which they encode.
 
+mod bitshuffle;
+mod bzip2;
 mod deflate;
 mod fletcher32;
+mod lz;
+mod lz4;
+mod lzf;
 mod pipeline;
+mod quantize;
 mod registry;
 mod scratch;
 mod shuffle;

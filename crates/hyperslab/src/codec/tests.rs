@@ -38,7 +38,23 @@ pub(super) fn noise(len: usize) -> Vec<u8> {
 
 /// What a stage is tested with: filter and parameters that fit any input.
 fn stages() -> Vec<FilterSpec> {
-    vec![spec(1, &[6]), spec(1, &[0]), spec(2, &[4]), spec(2, &[7]), spec(3, &[]), spec(32015, &[3])]
+    vec![
+        spec(1, &[6]),
+        spec(1, &[0]),
+        spec(2, &[4]),
+        spec(2, &[7]),
+        spec(3, &[]),
+        spec(307, &[1]),
+        spec(32000, &[]),
+        spec(32004, &[]),
+        spec(32004, &[100]),
+        spec(32008, &[0, 4, 4, 0, 0]),
+        spec(32008, &[0, 4, 3, 16, 0]),
+        spec(32008, &[0, 4, 8, 0, 2]),
+        spec(32008, &[0, 4, 5, 16, 2]),
+        spec(32008, &[0, 4, 2, 0, 3, 1]),
+        spec(32015, &[3]),
+    ]
 }
 
 /// Bytes with structure: runs, ramps and noise.
@@ -187,4 +203,59 @@ fn an_impossible_chunk_length_is_refused_at_once() {
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{spec:?}");
         assert_eq!(out.capacity(), 0);
     }
+}
+
+/// Chunks written by h5py and hdf5plugin; see `make_codecs.py` beside them for what a line says.
+#[test]
+fn chunks_of_the_c_libraries() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    check_fixtures(&folder);
+}
+
+/// The same with the many more that `make_codecs.py --all` writes into the folder `HYPERSLAB_CODECS`.
+#[test]
+#[ignore = "needs a folder of chunks"]
+fn many_chunks_of_the_c_libraries() {
+    if let Ok(folder) = std::env::var("HYPERSLAB_CODECS") {
+        check_fixtures(std::path::Path::new(&folder));
+    }
+}
+
+fn check_fixtures(folder: &std::path::Path) {
+    let text = std::fs::read_to_string(folder.join("codecs.txt")).unwrap();
+    let blob = std::fs::read(folder.join("codecs.bin")).unwrap();
+    let registry = Registry::default();
+    let mut scratch = Scratch::default();
+    let (mut out, mut failures, mut count) = (Vec::new(), Vec::new(), 0);
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let number = |i: usize| fields[i].parse::<usize>().unwrap();
+        let specs: Vec<FilterSpec> = fields[1]
+            .split(';')
+            .map(|filter| {
+                let (id, values) = filter.split_once(':').unwrap();
+                let values: Vec<u32> =
+                    values.split(',').filter(|v| !v.is_empty()).map(|v| v.parse().unwrap()).collect();
+                spec(id.parse().unwrap(), &values)
+            })
+            .collect();
+        let chunk: Vec<u64> = fields[3].split(',').map(|n| n.parse().unwrap()).collect();
+        let encoded = &blob[number(5)..][..number(6)];
+        let decoded = &blob[number(7)..][..number(8)];
+        let dtype = DType::Opaque { size: number(4), tag: Name::default() };
+        let context = BindContext { dtype: &dtype, chunk: &chunk, chunk_bytes: decoded.len() as u64 };
+        let mask = number(2) as u32;
+        let p = registry.pipeline(&specs, &context).unwrap();
+        count += 1;
+        match p.decode(encoded, mask, &mut out, &mut scratch) {
+            Err(e) if e.kind() == ErrorKind::Unsupported => {}
+            Err(e) => failures.push(format!("{}: {e}", fields[0])),
+            Ok(()) if out != decoded => {
+                let at = out.iter().zip(decoded).position(|(a, b)| a != b);
+                failures.push(format!("{}: other bytes from {at:?} on", fields[0]));
+            }
+            Ok(()) => {}
+        }
+    }
+    assert!(failures.is_empty(), "{} of {count} chunks:\n{}", failures.len(), failures.join("\n"));
 }

@@ -1,0 +1,126 @@
+//! LZ4 blocks in HDF5's framing: HDF5 filter 32004.
+//!
+//! Decoded length (8 bytes) and block length (4 bytes), then every block with its encoded length (4 bytes) in front, all
+//! big-endian. A block whose encoded length is its decoded one is stored as it is.
+
+use super::{BindContext, Codec, Scratch, check_max, corrupt, set_len, wrong_length};
+use crate::error::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+/// HDF5's number of this filter.
+pub(super) const HDF5_ID: u16 = 32004;
+
+/// HDF5: one parameter, bytes of a block; none or 0 means 1 GiB.
+pub(super) fn bind(parameters: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {
+    let block = match parameters.first() {
+        Some(&block) if block > 0 => (block as usize).min(MAX_BLOCK),
+        _ => 1 << 30,
+    };
+    Ok(Arc::new(Lz4 { block }))
+}
+
+/// LZ4's own limit of one block.
+const MAX_BLOCK: usize = 0x7e00_0000;
+
+#[derive(Debug)]
+struct Lz4 {
+    /// Bytes of a block when encoding.
+    block: usize,
+}
+
+const NAME: &str = "lz4";
+
+impl Codec for Lz4 {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn decode(&self, input: &[u8], out: &mut Vec<u8>, max: usize, _: &mut Scratch) -> Result<()> {
+        let (len, ..) = header(input)?;
+        let bound = self.decoded_bound(input.len() as u64).min(max as u64);
+        let len = check_max(NAME, len, usize::try_from(bound).unwrap_or(max))?;
+        set_len(out, len);
+        decode(input, out)
+    }
+
+    fn decode_into(&self, input: &[u8], out: &mut [u8], _: &mut Scratch) -> Result<()> {
+        decode(input, out)
+    }
+
+    fn encode(&self, input: &[u8], out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<()> {
+        let block = self.block.min(input.len()).max(1);
+        out.clear();
+        out.extend_from_slice(&(input.len() as u64).to_be_bytes());
+        out.extend_from_slice(&(block as u32).to_be_bytes());
+        let mut buffer = scratch.take();
+        for part in input.chunks(block) {
+            compress(part, &mut buffer)?;
+            let stored = if buffer.len() < part.len() { buffer.as_slice() } else { part };
+            out.extend_from_slice(&(stored.len() as u32).to_be_bytes());
+            out.extend_from_slice(stored);
+        }
+        scratch.give(buffer);
+        Ok(())
+    }
+
+    fn decoded_bound(&self, encoded: u64) -> u64 {
+        decompressed_bound(encoded)
+    }
+}
+
+/// The most bytes that LZ4 blocks of `encoded` bytes can hold: every byte of a match length adds 255.
+pub(super) fn decompressed_bound(encoded: u64) -> u64 {
+    encoded.saturating_mul(255)
+}
+
+/// Decompresses one LZ4 block into exactly `out`.
+pub(super) fn decompress_into(codec: &str, input: &[u8], out: &mut [u8]) -> Result<()> {
+    match lz4_flex::block::decompress_into(input, out) {
+        Ok(n) if n == out.len() => Ok(()),
+        Ok(n) => Err(wrong_length(codec, n, out.len())),
+        Err(e) => Err(corrupt(codec, e)),
+    }
+}
+
+/// Compresses into one LZ4 block.
+pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    set_len(out, lz4_flex::block::get_maximum_output_size(input.len()));
+    let len = lz4_flex::block::compress_into(input, out)
+        .map_err(|e| Error::new(ErrorKind::InvalidArgument, format!("{NAME}: {e}")))?;
+    out.truncate(len);
+    Ok(())
+}
+
+/// Decoded length, block length, and what follows.
+fn header(input: &[u8]) -> Result<(u64, usize, &[u8])> {
+    let parts = input.split_first_chunk::<8>().and_then(|(len, rest)| {
+        let (block, rest) = rest.split_first_chunk::<4>()?;
+        Some((u64::from_be_bytes(*len), u32::from_be_bytes(*block) as usize, rest))
+    });
+    parts.ok_or_else(|| corrupt(NAME, "the header is cut short"))
+}
+
+fn decode(input: &[u8], out: &mut [u8]) -> Result<()> {
+    let (len, block, mut rest) = header(input)?;
+    if len != out.len() as u64 {
+        return Err(corrupt(NAME, format_args!("{len} decoded bytes where {} are wanted", out.len())));
+    }
+    if block == 0 && !out.is_empty() {
+        return Err(corrupt(NAME, "blocks of zero bytes"));
+    }
+    for target in out.chunks_mut(block.max(1)) {
+        let part = rest
+            .split_first_chunk::<4>()
+            .and_then(|(stored, after)| after.split_at_checked(u32::from_be_bytes(*stored) as usize));
+        let Some((encoded, after)) = part else {
+            return Err(corrupt(NAME, "a block is cut short"));
+        };
+        if encoded.len() == target.len() {
+            target.copy_from_slice(encoded);
+        } else {
+            decompress_into(NAME, encoded, target)?;
+        }
+        rest = after;
+    }
+    Ok(())
+}
