@@ -2,10 +2,12 @@
 //!
 //! [`Source`] is an immutable run of bytes, read by range.
 
+mod cache;
 mod file;
 mod memory;
 mod neighbour;
 
+pub use cache::CachedSource;
 pub use file::FileSource;
 pub use memory::MemorySource;
 pub use neighbour::{Neighbour, Neighbours};

@@ -20,13 +20,16 @@ use crate::model::{
     NodeKind, Reference, Storage,
 };
 use crate::shape::Name;
-use crate::source::{Neighbours, Source};
+use crate::source::{CachedSource, Latency, Neighbours, Source};
 use bytes::Bytes;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
 
 /// Files that this one names and that are kept open.
 const NEIGHBOURS_KEPT: usize = 64;
+
+/// Bytes of metadata blocks kept in memory.
+const BLOCKS_KEPT: u64 = 64 << 20;
 
 /// An open HDF5 file. `Send` and `Sync`: no lock is held while bytes are read.
 #[derive(Debug)]
@@ -65,7 +68,12 @@ impl Hdf5 {
         superblock.check_driver(source.as_ref())?;
         superblock.check_end(length)?;
         let live = superblock.is_live();
-        let metadata = source.clone();
+        // Metadata comes in small pieces; what is in memory already, or may change, is not kept twice.
+        let metadata: Arc<dyn Source> = match source.hints().latency {
+            Latency::Memory => source.clone(),
+            _ if live => source.clone(),
+            _ => Arc::new(CachedSource::new(source.clone(), BLOCKS_KEPT)?),
+        };
         let space = Space::new(metadata, source, offset, length, superblock.sizes, Arc::new(limits));
         let objects = Objects::new(space.clone(), live);
         let extension = match superblock.extension {

@@ -40,27 +40,27 @@ pub fn links(objects: &Objects, header: &Header) -> Result<Links> {
     let fault = |links: &mut Links, error| {
         links.faults.push(Fault { object: Some(NodeId::Address(header.address)), error });
     };
-    match Store::of(objects, header)? {
-        Store::Old(table) => old::links(objects.space(), table, &mut |link| match link {
-            Ok(link) => links.links.push(link),
-            Err(e) => fault(&mut links, e),
-        })?,
+    let take = |links: &mut Links, link: Result<Link>| match link {
+        Ok(link) => links.links.push(link),
+        Err(e) => fault(links, e),
+    };
+    let space = objects.space();
+    let done = match Store::of(objects, header)? {
+        Store::Old(table) => old::links(space, table, &mut |link| take(&mut links, link)),
         Store::Compact(info) => {
             links.tracks_order = info.tracks_order;
             for message in header.all(kind::LINK) {
-                match link::parse(&message.bytes, message.cursor(), objects.space().sizes()) {
-                    Ok(link) => links.links.push(link),
-                    Err(e) => fault(&mut links, e),
-                }
+                take(&mut links, link::parse(&message.bytes, message.cursor(), space.sizes()));
             }
+            Ok(())
         }
         Store::Dense(info) => {
             links.tracks_order = info.tracks_order;
-            dense::links(objects.space(), &info, &mut |link| match link {
-                Ok(link) => links.links.push(link),
-                Err(e) => fault(&mut links, e),
-            })?;
+            dense::links(space, &info, &mut |link| take(&mut links, link))
         }
+    };
+    if let Err(e) = done {
+        fault(&mut links, e);
     }
     if !links.links.is_sorted_by(|a, b| a.name <= b.name) {
         links.links.sort_by(|a, b| a.name.cmp(&b.name));

@@ -66,7 +66,7 @@ pub struct Fill {
 impl Default for Fill {
     /// What holds for a dataset without any fill value message.
     fn default() -> Self {
-        Fill { allocation: AllocationTime::Default, time: FillTime::IfSet, value: FillValue::Default }
+        Fill { allocation: AllocationTime::Default, time: FillTime::IfSet, value: FillValue::Undefined }
     }
 }
 
@@ -103,9 +103,12 @@ impl Fill {
         }
     }
 
-    /// Parses the message of type 0x0004.
+    /// Parses the message of type 0x0004; without a value it says that there is none.
     pub fn parse_old(bytes: &Bytes, mut c: Cursor<'_>) -> Result<Fill> {
-        Ok(Fill { value: sized(bytes, &mut c)?, ..Fill::default() })
+        Ok(match sized(bytes, &mut c)? {
+            FillValue::Default => Fill::default(),
+            value => Fill { value, ..Fill::default() },
+        })
     }
 }
 
