@@ -1,2 +1,52 @@
 //! The program `hyperslab`.
-fn main() {}
+//!
+//! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 a clear "no" (faults found), 2 failed. A closed
+//! pipe is success: the reader has what it wanted.
+
+mod args;
+mod check;
+mod describe;
+mod get;
+mod info;
+mod json;
+mod ls;
+mod output;
+mod plan;
+
+use args::{Arguments, Command};
+use clap::{CommandFactory, Parser};
+use output::{Failure, Out, Outcome};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(true) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(failure) => {
+            output::complain(&failure);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs one command; false is a clear "no".
+fn run(arguments: &Arguments) -> Outcome<bool> {
+    let options = arguments.open_options();
+    let mut out = Out::stdout(arguments.color);
+    let verdict = match &arguments.command {
+        Command::Ls(ls) => ls::run(ls, &options, &mut out).map(|()| true),
+        Command::Info(info) => info::run(info, &options, &mut out).map(|()| true),
+        Command::Describe(describe) => describe::run(describe, &options, &mut out),
+        Command::Get(get) => get::run(get, &options, &mut out).map(|()| true),
+        Command::Plan(plan) => plan::run(plan, &options, &mut out).map(|()| true),
+        Command::Check(check) => check::run(check, &options, &mut out),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Arguments::command(), "hyperslab", &mut script);
+            out.write(&script).map(|()| true)
+        }
+    }?;
+    out.finish()?;
+    Ok(verdict)
+}

@@ -1,12 +1,14 @@
 //! Files, and how they are opened.
 
 use super::group::{Group, Object};
-use super::walk::{self, Walk};
+use super::walk::Walk;
 use super::{Address, Array, OpenOptions, resolve};
 use crate::error::{Context, ErrorKind, Result};
 use crate::model::{Fault, FileInfo, Hierarchy, NodeId};
 use crate::select::Selection;
+use crate::source::{FileSource, Neighbours};
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// An open file. Cheap to clone; may be used from any number of threads at once.
@@ -40,9 +42,9 @@ pub fn open_with(address: impl Into<Address>, options: &OpenOptions) -> Result<F
     Ok(File::from_hierarchy(hierarchy, path.display().to_string(), options))
 }
 
-fn hierarchy(path: &std::path::Path, _options: &OpenOptions) -> Result<Arc<dyn Hierarchy>> {
-    crate::source::FileSource::open(path)?;
-    Err(crate::Error::unsupported("opening files"))
+fn hierarchy(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Hierarchy>> {
+    let source = Arc::new(FileSource::open(path)?);
+    crate::format::open(source, Neighbours::of(path, &options.limits), options.limits.clone())
 }
 
 impl File {
@@ -116,9 +118,11 @@ impl File {
         Walk::new(group.inner().clone())
     }
 
-    /// The first path of every object, which is its name.
-    pub fn paths(&self) -> Result<HashMap<NodeId, String>> {
-        walk::paths(resolve::root(&self.hierarchy, &self.options))
+    /// The first path of every object that can be reached, which is its name.
+    pub fn paths(&self) -> HashMap<NodeId, String> {
+        let mut walk = self.walk();
+        walk.by_ref().for_each(drop);
+        walk.into_paths()
     }
 
     /// The object with this identity, called `path` in messages.

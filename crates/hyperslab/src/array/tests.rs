@@ -237,7 +237,7 @@ fn a_walk_meets_every_object_once() {
     let wanted = ["/ group of 3", "/a group of 1", "/a/again group of 2", "/a/again/broken E_CORRUPT"];
     assert_eq!(seen[..4], wanted);
     assert_eq!(seen[4..], ["/a/again/up = /", "/b = /a/again", "/s -> /a"]);
-    assert_eq!(file.paths().unwrap()[&NodeId::Address(1)], "/a/again");
+    assert_eq!(file.paths()[&NodeId::Address(1)], "/a/again");
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! All objects of a file, each once.
 
-use super::group::Object;
+use super::group::{Group, Object};
 use super::node::Node;
 use super::resolve::join;
 use crate::error::{Context, Error, Result};
 use crate::limits::Budget;
-use crate::model::{Link, LinkTarget, Links, NodeId};
+use crate::model::{Link, LinkTarget, Links, NodeId, NodeKind};
 use crate::shape::Name;
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -24,10 +24,10 @@ pub struct Entry {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Item {
-    /// An object that the walk had not met before.
-    Object(Object),
     /// A group that the walk had not met before, with its links, or the reason why they can't be listed.
-    Group(super::Group, Result<Arc<Links>>),
+    Group(Group, Result<Arc<Links>>),
+    /// An array or datatype that the walk had not met before; [`Entry::open`] opens it.
+    Object(NodeId, NodeKind),
     /// Another link to the object that was first met at this path.
     HardLink(String),
     /// A soft link, not followed, with its target.
@@ -36,8 +36,19 @@ pub enum Item {
     ExternalLink(Name, Name),
     /// A link of a class that only its owner knows.
     UserLink(u8, Bytes),
-    /// An object that can't be opened.
+    /// An object of which not even the kind can be told.
     Fault(NodeId, Error),
+}
+
+impl Entry {
+    /// Opens the object or group at this entry. Fails for links, and where the object is damaged.
+    pub fn open(&self, file: &super::File) -> Result<Object> {
+        match &self.item {
+            Item::Group(group, _) => Ok(Object::Group(group.clone())),
+            Item::Object(id, _) => file.object(id, self.path.as_str()),
+            _ => Err(Error::invalid(format!("{} is a link", self.path))),
+        }
+    }
 }
 
 /// A walk over the objects below a group: depth first, a group before its members, links sorted by the bytes of their
@@ -78,19 +89,20 @@ impl Walk {
         if let Err(e) = self.budget.charge(path.len() as u64 + 64) {
             return Entry { path, item: Item::Fault(node.id, e) };
         }
-        let item = match Object::open(node.clone()) {
-            Ok(Object::Group(group)) => {
-                let links = group.links().map(Arc::new);
-                if let Ok(links) = &links {
-                    self.open.push((node.clone(), links.clone(), 0));
-                }
-                Item::Group(group, links)
-            }
-            Ok(object) => Item::Object(object),
-            Err(e) => Item::Fault(node.id.clone(), e),
+        let kind = match node.hierarchy.kind(&node.id).context(|| format!("object {path}")) {
+            Ok(kind) => kind,
+            Err(e) => return Entry { path, item: Item::Fault(node.id, e) },
         };
-        self.seen.insert(node.id, path.clone());
-        Entry { path, item }
+        self.seen.insert(node.id.clone(), path.clone());
+        if kind != NodeKind::Group {
+            return Entry { path, item: Item::Object(node.id, kind) };
+        }
+        let group = Group::new(node.clone());
+        let links = group.links().map(Arc::new);
+        if let Ok(links) = &links {
+            self.open.push((node, links.clone(), 0));
+        }
+        Entry { path, item: Item::Group(group, links) }
     }
 
     fn link(&mut self, group: &Node, link: &Link) -> Entry {
@@ -127,15 +139,4 @@ impl Iterator for Walk {
             }
         }
     }
-}
-
-/// The first path of every object below the root of `node`'s file.
-pub(super) fn paths(root: Node) -> Result<HashMap<NodeId, String>> {
-    let mut walk = Walk::new(root);
-    for entry in walk.by_ref() {
-        if let Item::Group(_, Err(e)) = entry.item {
-            return Err(e).context(|| format!("group {}", entry.path));
-        }
-    }
-    Ok(walk.into_paths())
 }

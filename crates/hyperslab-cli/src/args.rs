@@ -1,0 +1,204 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use hyperslab::{Limits, OpenOptions};
+use std::path::PathBuf;
+
+/// Look into, slice, explain and check files of chunked scientific arrays (HDF5, netCDF-4, .mat, ...).
+///
+/// An ADDRESS is FILE[::/path[SLICE]], where SLICE is NumPy's syntax: 'ocean.h5::/sst[0, ::2, [5, 1]]'. Quote it, since
+/// shells take brackets for themselves.
+#[derive(Debug, Parser)]
+#[command(name = "hyperslab", version, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// Threads of one read; by default HYPERSLAB_NUM_THREADS, or as many as the process may use.
+    #[arg(long, global = true, value_name = "N", help_heading = "For all commands")]
+    threads: Option<usize>,
+
+    /// Largest array or buffer in memory, such as 500M or 8G; also bounds metadata and decoded chunks.
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size, help_heading = "For all commands")]
+    max_memory: Option<u64>,
+
+    /// Follow external links, external raw files and virtual sources out of the folder of the file that names them.
+    #[arg(long, global = true, help_heading = "For all commands")]
+    allow_outside: bool,
+
+    /// When to use colours; NO_COLOR is obeyed.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "auto",
+        value_name = "WHEN",
+        help_heading = "For all commands"
+    )]
+    pub(crate) color: Color,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Arguments {
+    pub(crate) fn open_options(&self) -> OpenOptions {
+        let mut limits = Limits::default().with_allow_outside(self.allow_outside);
+        if let Some(bytes) = self.max_memory {
+            limits.output = bytes;
+            limits.metadata = limits.metadata.min(bytes);
+            limits.chunk = limits.chunk.min(bytes);
+            limits.in_flight = limits.in_flight.min(bytes);
+        }
+        let options = OpenOptions::default().with_limits(limits);
+        match self.threads {
+            Some(threads) => options.with_threads(threads.max(1)),
+            None => options,
+        }
+    }
+}
+
+/// A number of bytes, with K, M, G or T for powers of 1024.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text[digits.len()..].to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        other => return Err(format!("unknown unit {other}; use K, M, G or T")),
+    };
+    let number: u64 = digits.parse().map_err(|_| format!("{digits:?} is not a whole number"))?;
+    number.checked_mul(1 << unit).ok_or_else(|| "too large".to_string())
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the objects of a file: path, type, shape, chunks, filters, link targets.
+    Ls(Ls),
+    /// Say everything about a file or one of its objects, in words.
+    Info(Info),
+    /// Print a file's whole structure, with hashes of all data, as canonical JSON.
+    Describe(Describe),
+    /// Print or save elements of an array.
+    Get(Get),
+    /// Show what a read would do: requests, bytes, chunks, memory.
+    Plan(Plan),
+    /// Verify every structure, checksum and chunk of a file.
+    Check(Check),
+    /// Print a completion script for a shell.
+    #[command(
+        after_help = "Examples:\n  hyperslab completions bash > ~/.local/share/bash-completion/completions/hyperslab\n  hyperslab completions zsh > ~/.zfunc/_hyperslab"
+    )]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hyperslab ls ocean.h5                  the tree of the whole file\n  hyperslab ls ocean.h5::/grid           the members of one group\n  hyperslab ls -r -l ocean.h5::/grid     everything below it, with details\n  hyperslab ls --json ocean.h5 | jq .    for programs"
+)]
+pub(crate) struct Ls {
+    /// FILE or FILE::/path.
+    pub(crate) address: String,
+    /// Go into the groups below (the default for a whole file).
+    #[arg(short, long)]
+    pub(crate) recursive: bool,
+    /// Show stored bytes, chunk counts, index kinds and attributes too.
+    #[arg(short, long)]
+    pub(crate) long: bool,
+    /// One JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hyperslab info ocean.h5          the file: format, versions, sizes\n  hyperslab info ocean.h5::/sst    one object: layout, index, fill value, attributes"
+)]
+pub(crate) struct Info {
+    /// FILE or FILE::/path.
+    pub(crate) address: String,
+    /// As one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hyperslab describe --json ocean.h5\n  hyperslab describe --json a.h5 | sha256sum    equal for files of equal content\n\nArrays above 64 MiB are described without a hash of their data."
+)]
+pub(crate) struct Describe {
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// As JSON, the only form there is.
+    #[arg(long, required = true)]
+    pub(crate) json: bool,
+}
+
+/// How elements are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people, like NumPy, summarised where long.
+    Text,
+    /// Rows and columns; compounds as columns.
+    Csv,
+    /// Nested arrays; NaN and infinities as "NaN", "Infinity", "-Infinity".
+    Json,
+    /// NumPy's file format.
+    Npy,
+    /// Packed elements in C order, little-endian, compounds without padding.
+    Raw,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hyperslab get 'ocean.h5::/sst[0, 10:20, ::5]'             as text\n  hyperslab get 'ocean.h5::/sst[0]' --format csv -o sst.csv\n  hyperslab get ocean.h5::/sst --format npy | python3 -c 'import numpy, sys, io; print(numpy.load(io.BytesIO(sys.stdin.buffer.read())).mean())'\n  hyperslab get 'ocean.h5::/sst[::7, [3, 1], ...]' --format raw --stats > sst.bin"
+)]
+pub(crate) struct Get {
+    /// FILE::/path or FILE::/path[SLICE].
+    pub(crate) address: String,
+    /// How to write the elements; by default from the name of OUT, else text.
+    #[arg(short, long, value_enum)]
+    pub(crate) format: Option<Format>,
+    /// Write to this file, which appears when it is complete.
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print what the read did (requests, bytes, chunks) as one JSON line on stderr.
+    #[arg(long)]
+    pub(crate) stats: bool,
+    /// Print all elements as text, however many.
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  hyperslab plan 'ocean.h5::/sst[0, 10:20]'")]
+pub(crate) struct Plan {
+    /// FILE::/path or FILE::/path[SLICE].
+    pub(crate) address: String,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hyperslab check ocean.h5           exit 0 sound, 1 faults found, 2 could not look\n  hyperslab check --json ocean.h5    faults as JSON"
+)]
+pub(crate) struct Check {
+    /// The file.
+    pub(crate) file: String,
+    /// As one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
