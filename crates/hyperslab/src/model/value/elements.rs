@@ -220,14 +220,16 @@ impl Decode<'_> {
         let mut pointers = Vec::new();
         for element in elements {
             pointers.push(match self.hierarchy.heap_ref(element)? {
-                Some((count, heap)) if count > 0 => {
+                // An empty one needs no look at the heap.
+                Some((0, _)) => Some((0, usize::MAX)),
+                Some((count, heap)) => {
                     let place = *known.entry(heap).or_insert_with(|| {
                         refs.push(heap);
                         refs.len() - 1
                     });
                     Some((count, place))
                 }
-                _ => None,
+                None => None,
             });
         }
         let objects = if refs.is_empty() { Vec::new() } else { self.hierarchy.heap_objects(&refs)? };
@@ -241,6 +243,9 @@ impl Decode<'_> {
     /// One string: at most its stored length, up to the first NUL.
     fn string(&self, pointer: Option<(u64, usize)>, objects: &[Bytes]) -> Option<Bytes> {
         let (count, place) = pointer?;
+        if count == 0 {
+            return Some(Bytes::new());
+        }
         let object = objects.get(place).filter(|o| !o.is_empty())?;
         let length = usize::try_from(count).unwrap_or(usize::MAX).min(object.len());
         let end = object.iter().take(length).position(|&b| b == 0).unwrap_or(length);
