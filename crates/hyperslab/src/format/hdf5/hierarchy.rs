@@ -5,8 +5,8 @@ use super::dataset::Dataset;
 use super::file::Space;
 use super::group;
 use super::heap::GlobalHeap;
+use super::index::{self, Surroundings};
 use super::message::extension::{self, BtreeK, CacheImage, FileSpace, SharedTableMessage};
-use super::message::layout::LayoutClass;
 use super::message::{dataspace, kind};
 use super::object::{Header, Objects};
 use super::parse::{Cursor, UNDEFINED};
@@ -16,8 +16,8 @@ use crate::dtype::{DType, ReferenceKind};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::model::{
-    ArrayMeta, AttributeEntry, ChunkGrid, Fault, FileInfo, HeapRef, Hierarchy, Layout, Link, Links, NodeId,
-    NodeKind, Reference, Storage,
+    ArrayMeta, AttributeEntry, Fault, FileInfo, HeapRef, Hierarchy, Link, Links, NodeId, NodeKind, Reference,
+    Storage,
 };
 use crate::shape::Name;
 use crate::source::{CachedSource, Latency, Neighbours, Source};
@@ -232,7 +232,8 @@ impl Hierarchy for Hdf5 {
         let header = self.header(node)?;
         let dataset = Dataset::parse(&self.objects, &header)?;
         let fill_element = dataset.fill_element()?;
-        let (grid, layout, storage) = self.storage(&dataset)?;
+        let file = Surroundings { space: &self.space, heap: &self.heap, neighbours: &self.neighbours };
+        let (grid, layout, storage) = index::open(file, &dataset).context(|| "data layout")?;
         let notes = vec![
             ("layout message", format!("version {}", dataset.layout.version)),
             ("fill time", dataset.fill.time.to_string()),
@@ -288,41 +289,5 @@ impl Hierarchy for Hdf5 {
             Ok(None) => {}
             Err(e) => report(e),
         }
-    }
-}
-
-impl Hdf5 {
-    /// The grid, the words for the layout, and the way to the elements.
-    fn storage(&self, dataset: &Dataset) -> Result<(ChunkGrid, Layout, Storage)> {
-        let (grid, layout) = match &dataset.layout.class {
-            LayoutClass::Compact(_) => (ChunkGrid::Whole, Layout::Compact),
-            LayoutClass::Contiguous { .. } => match &dataset.external {
-                Some(files) => (ChunkGrid::Whole, Layout::External(files.slots.len())),
-                None => (ChunkGrid::Whole, Layout::Contiguous),
-            },
-            LayoutClass::Chunked(chunked) => {
-                (ChunkGrid::Regular(chunked.chunk.to_vec()), Layout::Chunked { index: chunked.index.name() })
-            }
-            LayoutClass::Virtual { .. } => (ChunkGrid::Whole, Layout::Virtual(0)),
-        };
-        Ok((grid, layout, Storage::Chunks(Arc::new(NotYet))))
-    }
-}
-
-/// Stands where the chunk indexes will be.
-#[derive(Debug)]
-struct NotYet;
-
-impl crate::model::ChunkIndex for NotYet {
-    fn locate(&self, _: &[crate::shape::Coord]) -> Result<Vec<crate::model::ChunkRef>> {
-        Err(Error::unsupported("chunk indexes, yet"))
-    }
-
-    fn scan(
-        &self,
-        _: &mut dyn FnMut(crate::shape::Coord, crate::model::ChunkRef) -> Result<()>,
-        _: &mut dyn FnMut(Fault),
-    ) -> Result<()> {
-        Err(Error::unsupported("chunk indexes, yet"))
     }
 }

@@ -1,6 +1,6 @@
 //! Chunk coordinates in, byte location out: every way in which HDF5 finds the bytes of a dataset.
 //!
-//! [`ChunkTable`] serves chunked layouts. Each kind of index is a `Lookup`: it finds one chunk, or walks all of them. Few
+//! [`open`] picks the way for a dataset. [`ChunkTable`] serves chunked layouts. Each kind of index is a `Lookup`: it finds one chunk, or walks all of them. Few
 //! questions are answered by finding; many by walking once and keeping a table. [`Whole`] serves the other layouts.
 
 mod btree;
@@ -10,11 +10,14 @@ mod extensible_array;
 mod external;
 mod fixed_array;
 mod grid;
+mod mapping;
+mod storage;
 #[cfg(test)]
 mod tests;
 mod whole;
 
 pub use external::{ExternalSegment, ExternalSource};
+pub use storage::{Surroundings, open};
 pub use whole::Whole;
 
 use super::file::Space;
@@ -81,8 +84,9 @@ pub struct ChunkTable {
     grid: Grid,
     filtered: bool,
     edge_unfiltered: bool,
-    /// `None`: nothing was ever written.
-    lookup: Option<Box<dyn Lookup>>,
+    layout: Chunked,
+    /// Made when the first chunk is asked for, so that listing a file reads no index.
+    lookup: OnceLock<Box<dyn Lookup>>,
     table: OnceLock<Table>,
     /// Held while the table is made.
     loading: Mutex<()>,
@@ -93,21 +97,17 @@ pub struct ChunkTable {
 }
 
 impl ChunkTable {
-    /// Opens the index of a dataset; reads its header, not its chunks.
+    /// The index of a dataset; reads nothing yet.
     ///
-    /// Errors: what the index says contradicts the dataset, or cannot be read.
-    pub fn open(space: &Space, layout: &Chunked, array: ArrayShape<'_>) -> Result<Self> {
-        let grid = Grid::new(array.dims, array.max, &layout.chunk, array.element)?;
-        let lookup = match layout.address {
-            UNDEFINED => None,
-            _ => Some(Self::lookup(space, layout, &grid, array.filtered)?),
-        };
+    /// Errors: what the layout says contradicts the dataset.
+    pub fn new(space: &Space, layout: &Chunked, array: ArrayShape<'_>) -> Result<Self> {
         Ok(ChunkTable {
             space: space.clone(),
-            grid,
+            grid: Grid::new(array.dims, array.max, &layout.chunk, array.element)?,
             filtered: array.filtered,
             edge_unfiltered: layout.edge_unfiltered,
-            lookup,
+            layout: layout.clone(),
+            lookup: OnceLock::new(),
             table: OnceLock::new(),
             loading: Mutex::new(()),
             broken: AtomicBool::new(false),
@@ -115,11 +115,26 @@ impl ChunkTable {
         })
     }
 
-    fn lookup(space: &Space, layout: &Chunked, grid: &Grid, filtered: bool) -> Result<Box<dyn Lookup>> {
-        let (address, grid) = (layout.address, grid.clone());
+    /// The lookup; `None` if nothing was ever written.
+    fn lookup(&self) -> Result<Option<&dyn Lookup>> {
+        if self.layout.address == UNDEFINED {
+            return Ok(None);
+        }
+        if let Some(lookup) = self.lookup.get() {
+            return Ok(Some(lookup.as_ref()));
+        }
+        let opened = self.open_lookup()?;
+        Ok(Some(self.lookup.get_or_init(|| opened).as_ref()))
+    }
+
+    fn open_lookup(&self) -> Result<Box<dyn Lookup>> {
+        let (space, layout, grid, address) =
+            (&self.space, &self.layout, self.grid.clone(), self.layout.address);
         Ok(match layout.index {
             IndexKind::BtreeV1 => Box::new(btree::BtreeV1 { space: space.clone(), root: address, grid }),
-            IndexKind::BtreeV2 { .. } => Box::new(btree::BtreeV2::open(space, address, &grid, filtered)?),
+            IndexKind::BtreeV2 { .. } => {
+                Box::new(btree::BtreeV2::open(space, address, &grid, self.filtered)?)
+            }
             IndexKind::FixedArray { .. } => Box::new(fixed_array::FixedArray::open(space, address, &grid)?),
             IndexKind::ExtensibleArray { .. } => {
                 Box::new(extensible_array::ExtensibleArray::open(space, address, &grid)?)
@@ -211,8 +226,8 @@ fn name(chunk: &[u64]) -> String {
 
 impl ChunkIndex for ChunkTable {
     fn locate(&self, chunks: &[Coord]) -> Result<Vec<ChunkRef>> {
-        let Some(lookup) = &self.lookup else { return Ok(vec![ChunkRef::Absent; chunks.len()]) };
-        let table = self.table(lookup.as_ref(), chunks.len());
+        let Some(lookup) = self.lookup()? else { return Ok(vec![ChunkRef::Absent; chunks.len()]) };
+        let table = self.table(lookup, chunks.len());
         let one = |chunk: &Coord| {
             if !self.grid.contains(chunk) {
                 return Err(Error::new(ErrorKind::OutOfBounds, "there is no such chunk"));
@@ -231,7 +246,14 @@ impl ChunkIndex for ChunkTable {
         visit: &mut dyn FnMut(Coord, ChunkRef) -> Result<()>,
         fault: &mut dyn FnMut(Fault),
     ) -> Result<()> {
-        let Some(lookup) = &self.lookup else { return Ok(()) };
+        let lookup = match self.lookup() {
+            Ok(Some(lookup)) => lookup,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                fault(Fault { object: None, error });
+                return Ok(());
+            }
+        };
         // Both walks below report faults.
         let fault = std::cell::RefCell::new(fault);
         let report = |error| (fault.borrow_mut())(Fault { object: None, error });

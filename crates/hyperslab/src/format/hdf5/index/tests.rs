@@ -105,7 +105,7 @@ impl Case {
         let sizes = Sizes { offset: 8, length: 8 };
         let end = bytes.len() as u64;
         let space = Space::new(source.clone(), source, 0, end, sizes, Arc::new(Limits::default()));
-        ChunkTable::open(&space, &self.layout(), self.shape())
+        ChunkTable::new(&space, &self.layout(), self.shape())
     }
 
     fn open(&self) -> ChunkTable {
@@ -179,7 +179,7 @@ fn an_index_that_was_never_made_is_all_fill() {
     let sizes = Sizes { offset: 8, length: 8 };
     let space = Space::new(source.clone(), source, 0, 64, sizes, Arc::new(Limits::default()));
     let layout = Chunked { address: UNDEFINED, ..case.layout() };
-    let index = ChunkTable::open(&space, &layout, case.shape()).unwrap();
+    let index = ChunkTable::new(&space, &layout, case.shape()).unwrap();
     assert!(matches!(index.locate(&[Coord::from_slice(&[1, 1])]).unwrap()[0], ChunkRef::Absent));
 }
 
@@ -192,7 +192,7 @@ fn edge_chunks_stored_unfiltered_skip_all_filters() {
     let space = Space::new(source.clone(), source, 0, case.length as u64, sizes, Arc::new(Limits::default()));
     let layout = Chunked { edge_unfiltered: true, ..case.layout() };
     let shape = ArrayShape { filtered: true, ..case.shape() };
-    let index = ChunkTable::open(&space, &layout, shape).unwrap();
+    let index = ChunkTable::new(&space, &layout, shape).unwrap();
     let at = |a, b| place(&index.locate(&[Coord::from_slice(&[a, b])]).unwrap()[0]).unwrap().2;
     assert_eq!([at(0, 0), at(1, 1), at(2, 0), at(0, 2), at(2, 2)], [0, 0, u32::MAX, u32::MAX, u32::MAX]);
 }
@@ -210,7 +210,7 @@ fn damage_is_reported_and_the_rest_still_found() {
         let mut bytes = case.bytes().to_vec();
         let places = (0..bytes.len() - 4).filter(|&i| &bytes[i..i + 4] == signature);
         let places = places.filter(|&i| signature != b"TREE" || (bytes[i + 4], bytes[i + 5]) == (1, 0));
-        let at = places.last().unwrap() + if signature == b"FADB" { 40 } else { 0 };
+        let at = places.max().unwrap() + if signature == b"FADB" { 40 } else { 0 };
         bytes[at] ^= 0x55;
         let index = case.open_in(&bytes).unwrap();
         let (mut seen, mut faults) = (0, Vec::new());
