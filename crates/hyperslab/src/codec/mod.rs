@@ -4,6 +4,7 @@
 //! type and the chunk; a [`Pipeline`] is the stages of one array in the order in which they encode.
 
 mod bitshuffle;
+mod blosc;
 mod bzip2;
 mod deflate;
 mod fletcher32;

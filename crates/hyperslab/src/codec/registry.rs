@@ -2,7 +2,7 @@
 
 use super::pipeline::{Pipeline, Stage};
 use super::{BindContext, Codec, FilterSpec};
-use super::{bitshuffle, bzip2, deflate, fletcher32, lz4, lzf, quantize, shuffle, zstandard};
+use super::{bitshuffle, blosc, bzip2, deflate, fletcher32, lz4, lzf, quantize, shuffle, zstandard};
 use crate::error::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,13 +21,15 @@ pub struct Registry {
 
 impl Default for Registry {
     fn default() -> Self {
-        let hdf5: [(u16, Bind); 10] = [
+        let hdf5: [(u16, Bind); 12] = [
             (deflate::HDF5_ID, deflate::bind),
             (shuffle::HDF5_ID, shuffle::bind),
             (fletcher32::HDF5_ID, fletcher32::bind),
             (bzip2::HDF5_ID, bzip2::bind),
             (lzf::HDF5_ID, lzf::bind),
             (lz4::HDF5_ID, lz4::bind),
+            (blosc::HDF5_ID, blosc::bind),
+            (blosc::HDF5_ID_2, blosc::bind_2),
             (bitshuffle::HDF5_ID, bitshuffle::bind),
             (zstandard::HDF5_ID, zstandard::bind),
             (quantize::HDF5_IDS[0], quantize::bind),
