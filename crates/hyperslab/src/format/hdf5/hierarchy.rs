@@ -1,6 +1,7 @@
 //! An HDF5 file as the rest of the engine sees it.
 
 use super::attribute;
+use super::cache_image::Overlay;
 use super::dataset::Dataset;
 use super::file::Space;
 use super::group;
@@ -74,12 +75,20 @@ impl Hdf5 {
             _ if live => source.clone(),
             _ => Arc::new(CachedSource::new(source.clone(), BLOCKS_KEPT)?),
         };
-        let space = Space::new(metadata, source, offset, length, superblock.sizes, Arc::new(limits));
-        let objects = Objects::new(space.clone(), live);
+        let limits = Arc::new(limits);
+        let space =
+            |metadata| Space::new(metadata, source.clone(), offset, length, superblock.sizes, limits.clone());
+        let mut objects = Objects::new(space(metadata.clone()), live);
         let extension = match superblock.extension {
             Some(address) => Extension::open(&objects, address).context(|| "superblock extension")?,
             None => Extension::default(),
         };
+        if let Some(image) = extension.cache_image.filter(|image| image.address != UNDEFINED) {
+            let overlay =
+                Overlay::open(objects.space(), metadata, image).context(|| "superblock extension")?;
+            objects = Objects::new(space(Arc::new(overlay)), live);
+        }
+        let space = objects.space().clone();
         if let Some(table) = extension.shared {
             objects.set_shared_table(table.address, table.indexes);
         }

@@ -6,6 +6,7 @@
 
 pub mod attribute;
 pub mod btree;
+pub mod cache_image;
 pub mod dataset;
 pub mod file;
 pub mod group;
