@@ -4,6 +4,7 @@ use super::attribute;
 use super::cache_image::Overlay;
 use super::dataset::Dataset;
 use super::file::Space;
+use super::free_space;
 use super::group;
 use super::heap::GlobalHeap;
 use super::index::{self, Surroundings};
@@ -293,10 +294,16 @@ impl Hierarchy for Hdf5 {
 
     fn check(&self, fault: &mut dyn FnMut(Fault)) {
         let mut report = |error: Error| fault(Fault { object: None, error });
+        // Superblock and extension were verified when the file was opened.
         match self.objects.shared_table() {
             Ok(Some(table)) => table.check(&mut report),
             Ok(None) => {}
             Err(e) => report(e),
+        }
+        for &manager in self.extension.file_space.iter().flat_map(|space| &space.managers) {
+            if let Err(e) = free_space::check(&self.space, manager) {
+                report(e.context("file space"));
+            }
         }
     }
 }

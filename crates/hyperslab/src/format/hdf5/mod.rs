@@ -9,6 +9,7 @@ pub mod btree;
 pub mod cache_image;
 pub mod dataset;
 pub mod file;
+pub mod free_space;
 pub mod group;
 pub mod heap;
 pub mod hierarchy;
