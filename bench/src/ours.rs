@@ -2,7 +2,7 @@
 
 use crate::{Failure, Reader};
 use hyperslab::array::{Entry, Item};
-use hyperslab::model::{Attribute, Value};
+use hyperslab::model::{Attribute, NodeKind, Value};
 use hyperslab::{Array, Object, Selection};
 use std::path::Path;
 
@@ -38,7 +38,8 @@ impl Reader for Hyperslab {
         let file = hyperslab::open(file.to_str().ok_or("a path that is not text")?)?;
         let mut total = 0;
         for entry in file.walk() {
-            let Entry { item: Item::Object(Object::Array(array)), .. } = entry else { continue };
+            let Entry { item: Item::Object(node, NodeKind::Array), path } = entry else { continue };
+            let Object::Array(array) = file.object(&node, path)? else { continue };
             for attribute in array.attributes()? {
                 let attribute: Attribute = attribute.map_err(|(_, e)| e)?;
                 total += weight(&array.attribute_value(&attribute)?);

@@ -1,1 +1,11 @@
-//! Helpers of the tests against the reference libraries.
+//! hyperslab against the reference libraries: what the tests of this crate share.
+//!
+//! The reference libraries run in the Python that `scripts/python-env` makes; `scripts/test` does that.
+
+pub mod compare;
+pub mod extent;
+pub mod mutation;
+pub mod probe;
+pub mod reference;
+pub mod rng;
+pub mod tool;

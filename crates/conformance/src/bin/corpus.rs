@@ -1,0 +1,140 @@
+//! Scores `hyperslab describe --json` against a corpus of files and what the reference libraries say of them.
+//!
+//!     corpus FOLDER [--floor PERCENT] [--show N]
+//!
+//! FOLDER holds `files/` and `expected/<same path>.json`. Exit 1 if the score is below the floor, or if the program
+//! crashed, hung, or wrote what is not JSON.
+
+use conformance::compare::{Difference, compare};
+use conformance::tool;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What became of one file.
+struct Report {
+    file: String,
+    total: usize,
+    differs: Vec<Difference>,
+    fault: Option<String>,
+}
+
+/// Differences that are known: file, item ("*" for all), and the reason.
+fn exceptions() -> Vec<[String; 3]> {
+    let text =
+        std::fs::read_to_string(tool::root().join("crates/conformance/exceptions.tsv")).unwrap_or_default();
+    let lines = text.lines().filter(|l| !l.starts_with('#') && !l.trim().is_empty());
+    lines.filter_map(|l| l.split('\t').map(String::from).collect::<Vec<_>>().try_into().ok()).collect()
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let option = |name: &str| {
+        let at = arguments.iter().position(|a| a == name)?;
+        arguments.get(at + 1).and_then(|v| v.parse::<f64>().ok())
+    };
+    let Some(folder) = arguments.first().map(PathBuf::from).filter(|f| f.join("expected").is_dir()) else {
+        eprintln!("usage: corpus FOLDER [--floor PERCENT] [--show N]");
+        return ExitCode::from(2);
+    };
+    let folder = folder.canonicalize().expect("the folder is there");
+    let files = expected(&folder.join("expected"));
+    let (next, reports) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Some(report) = look(&folder, file) {
+                        reports.lock().expect("no thread panics").push(report);
+                    }
+                }
+            });
+        }
+    });
+    let mut reports = reports.into_inner().expect("no thread panics");
+    reports.sort_by(|a, b| a.file.cmp(&b.file));
+    judge(&reports, option("--floor").unwrap_or(0.0), option("--show").unwrap_or(20.0) as usize)
+}
+
+fn judge(reports: &[Report], floor: f64, mut show: usize) -> ExitCode {
+    let exceptions = exceptions();
+    let (mut total, mut equal, mut excused, mut whole, mut faults) = (0, 0, 0, 0, 0);
+    for report in reports {
+        total += report.total;
+        equal += report.total - report.differs.len();
+        whole += usize::from(report.differs.is_empty() && report.fault.is_none());
+        if let Some(fault) = &report.fault {
+            faults += 1;
+            println!("FAULT {}: {fault}", report.file);
+        }
+        for Difference { item, expected, found } in &report.differs {
+            if exceptions.iter().any(|[f, i, _]| *f == report.file && (i == "*" || i == item)) {
+                excused += 1;
+            } else if show > 0 {
+                show -= 1;
+                let short = |v: &Value| v.to_string().chars().take(300).collect::<String>();
+                let found = found.as_ref().map_or("nothing".into(), short);
+                println!("DIFF {} {item}\n  expected {}\n  found    {found}", report.file, short(expected));
+            }
+        }
+    }
+    let percent = if total == 0 { 0.0 } else { 100.0 * equal as f64 / total as f64 };
+    println!(
+        "corpus: {equal} of {total} items equal ({percent:.2} %), {excused} others excused by name, {whole} of {} files whole, {faults} faults",
+        reports.len()
+    );
+    if percent < floor {
+        println!("corpus: the score fell below {floor} %");
+    }
+    if percent >= floor && faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Paths of all expectations, relative and without `.json`.
+fn expected(folder: &Path) -> Vec<String> {
+    let (mut found, mut todo) = (Vec::new(), vec![folder.to_path_buf()]);
+    while let Some(dir) = todo.pop() {
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                todo.push(path);
+            } else if let Some(name) =
+                path.strip_prefix(folder).ok().and_then(|p| p.to_str()?.strip_suffix(".json"))
+            {
+                found.push(name.to_string());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Describes one file, with limits on memory and time; nothing for files that are not HDF5 or not there.
+fn look(folder: &Path, file: &str) -> Option<Report> {
+    let text = std::fs::read(folder.join("expected").join(format!("{file}.json"))).ok()?;
+    let expected: Value = serde_json::from_slice(&text).ok()?;
+    let path = folder.join("files").join(file);
+    if expected["format"] != "hdf5" || !path.exists() {
+        return None;
+    }
+    let output = Command::new("sh")
+        .args(["-c", r#"ulimit -v 8000000; exec timeout 60 "$@""#, "describe"])
+        .arg(tool::path())
+        .args(["describe", "--json"])
+        .arg(&path)
+        .output()
+        .expect("sh starts");
+    let words = String::from_utf8_lossy(&output.stderr);
+    let found: Result<Value, _> = serde_json::from_slice(&output.stdout);
+    let fault = match (output.status.code(), &found) {
+        (None, _) | (Some(101 | 124 | 134 | 137 | 139), _) => {
+            Some(format!("{}: {}", output.status, words.trim()))
+        }
+        _ if words.contains("panicked at") => Some(words.trim().to_string()),
+        (_, Err(e)) if !output.stdout.is_empty() => Some(format!("not JSON: {e}")),
+        _ => None,
+    };
+    let (total, differs) = compare(&expected["hdf5"], &found.unwrap_or_default()["hdf5"]);
+    Some(Report { file: file.to_string(), total, differs, fault })
+}
