@@ -260,9 +260,8 @@ impl ChunkIndex for ChunkTable {
         // An error of the visitor ends the walk; one of the index is reported.
         let mut stopped = None;
         let each = &mut |chunk: &[u64], entry| {
+            // Arrays that shrank, and those of early libhdf5 1.10, have entries that nobody asks for.
             if !self.grid.contains(chunk) {
-                let error = Error::new(ErrorKind::Corrupt, "it lies outside the extents of the dataset");
-                report(error.context(name(chunk)));
                 return Ok(());
             }
             let done = match self.place(chunk, entry) {
