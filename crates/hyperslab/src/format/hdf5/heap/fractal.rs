@@ -4,9 +4,12 @@
 //! linear address space, which a tree of blocks makes up, or *huge* on its own in the file.
 
 use super::geometry::DoublingTable;
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::codec::{BindContext, FilterSpec, Registry, Scratch};
+use crate::dtype::{ByteOrder, DType, IntegerType};
+use crate::error::{Context, Error, Result};
 use crate::format::hdf5::btree::v2::Tree;
 use crate::format::hdf5::file::Space;
+use crate::format::hdf5::message::filter;
 use crate::format::hdf5::parse::{Cursor, UNDEFINED, lookup3};
 use crate::shape::to_usize;
 use bytes::Bytes;
@@ -17,6 +20,7 @@ const HEADER: &str = "fractal heap header";
 const DIRECT: &str = "fractal heap direct block";
 const INDIRECT: &str = "fractal heap indirect block";
 const HUGE: &str = "fractal heap huge object";
+const FILTERS: &str = "filter pipeline of a fractal heap";
 const ID: &str = "fractal heap identifier";
 
 /// Bytes of blocks kept in memory.
@@ -43,8 +47,9 @@ pub struct FractalHeap {
     max_bits: u16,
     max_managed: u32,
     checksummed: bool,
-    /// Filter pipeline message, if blocks and huge objects are filtered.
-    filters: Option<Bytes>,
+    /// The pipeline, if blocks and huge objects are filtered.
+    filters: Option<Vec<FilterSpec>>,
+    registry: Registry,
     root: Root,
     huge_tree: u64,
     blocks: Mutex<Blocks>,
@@ -138,9 +143,8 @@ impl FractalHeap {
         let mut root_filtered = None;
         if filters_length != 0 {
             root_filtered = Some((c.length(sizes)?, c.u32()?));
-            let from = c.position();
-            c.take_u64(filters_length)?;
-            filters = Some(bytes.slice(from..c.position()));
+            let (message, at) = (c.take_u64(filters_length)?, c.offset() - filters_length);
+            filters = Some(filter::parse(Cursor::new(message, FILTERS, at))?);
         }
         c.checksum()?;
 
@@ -168,6 +172,7 @@ impl FractalHeap {
             max_managed,
             checksummed: flags & 2 != 0,
             filters,
+            registry: Registry::default(),
             root,
             huge_tree,
             blocks: Mutex::default(),
@@ -424,11 +429,24 @@ impl FractalHeap {
         &self,
         structure: &'static str,
         address: u64,
-        _encoded: &Bytes,
-        _mask: u32,
-        _size: u64,
+        encoded: &Bytes,
+        mask: u32,
+        size: u64,
     ) -> Result<Bytes> {
-        Err(Error::new(ErrorKind::Unsupported, "not supported: filtered fractal heaps")
-            .at(structure, self.space.base().saturating_add(address)))
+        let at = self.space.base().saturating_add(address);
+        let allowed = self.space.limits().chunk;
+        if size > allowed {
+            return Err(
+                Error::limit("bytes of a decoded heap block", size.into(), allowed.into()).at(structure, at)
+            );
+        }
+        self.space.budget().charge(size)?;
+        let dtype = DType::Integer(IntegerType::new(1, ByteOrder::Little, false));
+        let context = BindContext { dtype: &dtype, chunk: &[size], chunk_bytes: size };
+        let filters = self.filters.as_deref().unwrap_or_default();
+        let mut block = Vec::new();
+        let pipeline = self.registry.pipeline(filters, &context).at(structure, at)?;
+        pipeline.decode(encoded, mask, &mut block, &mut Scratch::default()).at(structure, at)?;
+        Ok(block.into())
     }
 }

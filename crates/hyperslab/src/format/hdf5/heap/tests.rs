@@ -215,3 +215,67 @@ fn local_heap_texts() {
     file[8] = 17;
     assert_eq!(LocalHeap::open(&space(&file), 0).unwrap_err().kind(), ErrorKind::Truncated);
 }
+
+#[test]
+fn filtered_blocks_and_huge_objects() {
+    use std::io::Write;
+    let deflate = |bytes: &[u8]| {
+        let mut out = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        out.write_all(bytes).unwrap();
+        out.finish().unwrap()
+    };
+    // A block of 512 bytes that starts with its head of 17 bytes, and a huge object behind it.
+    let mut block = b"FHDB\0".to_vec();
+    block.extend(0u64.to_le_bytes());
+    block.extend([0; 4]);
+    block.extend(b"managed object");
+    block.resize(512, 0);
+    let block = deflate(&block);
+    let huge = deflate(&[7; 10_000]);
+
+    let mut file = b"FRHP\0".to_vec();
+    let filters = [2u8, 1, 1, 0, 0, 0, 1, 0, 6, 0, 0, 0];
+    file.extend(40u16.to_le_bytes()); // identifiers long enough for direct huge ones
+    file.extend((filters.len() as u16).to_le_bytes());
+    file.push(0);
+    file.extend(4096u32.to_le_bytes());
+    file.extend(0u64.to_le_bytes());
+    file.extend([0xff; 8]); // tree of huge objects
+    file.extend([0; 8]);
+    file.extend([0xff; 8]);
+    file.extend([0; 64]);
+    file.extend(4u16.to_le_bytes());
+    file.extend(512u64.to_le_bytes());
+    file.extend(65536u64.to_le_bytes());
+    file.extend(32u16.to_le_bytes());
+    file.extend(1u16.to_le_bytes());
+    let root = file.len() + 8 + 2 + 12 + filters.len() + 4;
+    file.extend((root as u64).to_le_bytes());
+    file.extend(0u16.to_le_bytes());
+    file.extend((block.len() as u64).to_le_bytes());
+    file.extend(0u32.to_le_bytes());
+    file.extend(filters);
+    let length = file.len();
+    file.extend([0; 4]);
+    crate::format::hdf5::test_space::reseal(&mut file, 0, length);
+    assert_eq!(file.len(), root);
+    file.extend(&block);
+    let huge_at = file.len() as u64;
+    file.extend(&huge);
+
+    let heap = FractalHeap::open(&space(&file), 0).unwrap();
+    let mut id = vec![0u8, 17, 0, 0, 0, 14, 0];
+    id.resize(40, 0);
+    assert_eq!(&heap.object(&id).unwrap()[..], b"managed object");
+    let mut id = vec![0x10u8];
+    id.extend(huge_at.to_le_bytes());
+    id.extend((huge.len() as u64).to_le_bytes());
+    id.extend(0u32.to_le_bytes());
+    id.extend(10_000u64.to_le_bytes());
+    id.resize(40, 0);
+    assert_eq!(heap.kind(&id).unwrap(), ObjectKind::Huge);
+    assert_eq!(&heap.object(&id).unwrap()[..], [7; 10_000]);
+    // A length that the bytes cannot decode to.
+    id[26] = 0xff;
+    assert!(heap.object(&id).is_err());
+}

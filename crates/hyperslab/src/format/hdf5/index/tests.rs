@@ -397,3 +397,51 @@ fn external_segments_read_as_one_run() {
     assert_eq!(outside.read(&[ByteRange::new(0, 1)]).unwrap_err().kind(), ErrorKind::Permission);
     assert!(open(vec![segment("a", 0, None), segment("b", 0, Some(1))]).is_err());
 }
+
+#[test]
+fn mappings_in_both_encodings() {
+    use crate::format::hdf5::parse::lookup3 as sum;
+    let sizes = Sizes { offset: 8, length: 8 };
+    let all = || {
+        let mut s = 3u32.to_le_bytes().to_vec();
+        s.extend(1u32.to_le_bytes());
+        s.extend([0; 8]);
+        s
+    };
+    let sealed = |mut block: Vec<u8>| {
+        let sum = sum(&block);
+        block.extend(sum.to_le_bytes());
+        block
+    };
+    let names = |block: &[u8]| -> Vec<(String, String)> {
+        let mappings = mapping::parse(block, 0, sizes).unwrap();
+        mappings.iter().map(|m| (m.file.to_string(), m.dataset.to_string())).collect()
+    };
+    let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+
+    let mut block = vec![0, 1, 0, 0, 0, 0, 0, 0, 0];
+    block.extend(b"a.h5\0/x\0");
+    block.extend([all(), all()].concat());
+    assert_eq!(names(&sealed(block)), [pair("a.h5", "/x")]);
+
+    let mut block = vec![1, 3, 0, 0, 0, 0, 0, 0, 0];
+    block.extend(b"\0another_file.h5\0/x\0");
+    block.extend([all(), all()].concat());
+    block.extend(b"\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    block.extend([all(), all()].concat());
+    block.extend(b"\x04/y\0");
+    block.extend([all(), all()].concat());
+    let shared = [pair("another_file.h5", "/x"), pair("another_file.h5", "/x"), pair(".", "/y")];
+    assert_eq!(names(&sealed(block.clone())), shared);
+
+    // A name of a mapping that comes later, a flag that nobody knows, a version that nobody knows.
+    let at = block.iter().position(|&b| b == 3 && block.len() > 60).unwrap();
+    for (i, value) in [(9, 1), (9, 8), (0, 2), (1, 200), (at, 0x0b)] {
+        let mut wrong = block.clone();
+        wrong[i] = value;
+        assert_eq!(mapping::parse(&sealed(wrong), 0, sizes).unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+    let mut wrong = sealed(block);
+    *wrong.last_mut().unwrap() ^= 1;
+    assert_eq!(mapping::parse(&wrong, 0, sizes).unwrap_err().kind(), ErrorKind::Checksum);
+}
