@@ -1,9 +1,244 @@
-//! `ls`.
+//! `ls`: one line an object.
 
 use crate::args::Ls;
-use crate::output::{Failure, Out, Outcome};
-use hyperslab::OpenOptions;
+use crate::json::Json;
+use crate::output::{self, Out, Outcome, Style};
+use crate::words::{self, Paths, Stored};
+use hyperslab::array::{Array, Entry, Item};
+use hyperslab::model::{AttributeEntry, Dataspace};
+use hyperslab::{Address, File, Object, OpenOptions};
 
-pub(crate) fn run(_: &Ls, _: &OpenOptions, _: &mut Out) -> Outcome<()> {
-    Err(Failure::Other("ls is not there yet".into()))
+/// One line before it is laid out.
+struct Row {
+    name: String,
+    style: Option<Style>,
+    text: String,
+    /// Lines below it.
+    more: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &Ls, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
+    let address = Address::locate(&arguments.address);
+    let file = hyperslab::open_with(address.clone(), options)?;
+    let object = file.get(&address.path)?;
+    let paths = Paths::new(&file);
+    let whole = address.path == "/";
+    let deep = arguments.recursive || whole;
+    let mut rows = Vec::new();
+    let (start, walk) = match &object {
+        Object::Group(group) => (group.path().to_string(), file.walk_from(group)),
+        _ => {
+            let path = object.path().to_string();
+            if arguments.json {
+                return out.line(described(&path, Ok(&object)));
+            }
+            rows.push(row(path, Ok(&object), arguments.long, &paths));
+            return print(rows, out);
+        }
+    };
+    for entry in walk {
+        let below = relative(&entry.path, &start);
+        // A walk goes into every group; without -r only the first level is shown.
+        if !deep && (below.is_empty() || below.contains('/')) {
+            continue;
+        }
+        let depth = below.matches('/').count();
+        let tree = whole && !arguments.recursive;
+        let name = match below.rsplit_once('/') {
+            _ if below.is_empty() => entry.path.clone(),
+            Some((_, last)) if tree => format!("{}{last}", "  ".repeat(depth + 1)),
+            None if tree => format!("  {below}"),
+            _ if deep => entry.path.clone(),
+            _ => below.to_string(),
+        };
+        if arguments.json {
+            out.line(line(&file, &entry))?;
+        } else {
+            rows.push(entry_row(&file, &entry, name, arguments.long, &paths));
+        }
+        // Long listings start to appear before the walk is over.
+        if rows.len() >= 5_000 {
+            print(std::mem::take(&mut rows), out)?;
+        }
+    }
+    print(rows, out)
+}
+
+/// The path below `start`, empty for `start` itself.
+fn relative<'a>(path: &'a str, start: &str) -> &'a str {
+    let below = if start == "/" { path.get(1..) } else { path.get(start.len()..) };
+    below.unwrap_or("").trim_start_matches('/')
+}
+
+/// Aligns the names and writes the lines.
+fn print(rows: Vec<Row>, out: &mut Out) -> Outcome<()> {
+    let width = rows.iter().map(|r| r.name.chars().count()).max().unwrap_or(0).min(48);
+    for row in rows {
+        let pad = " ".repeat(width.saturating_sub(row.name.chars().count()));
+        let name = match row.style {
+            Some(style) => out.paint(style, &row.name),
+            None => row.name,
+        };
+        out.line(format_args!("{name}{pad}  {}", row.text))?;
+        for more in row.more {
+            out.line(out.paint(Style::Faint, format_args!("      {more}")))?;
+        }
+    }
+    Ok(())
+}
+
+fn entry_row(file: &File, entry: &Entry, name: String, long: bool, paths: &Paths<'_>) -> Row {
+    let link = |text: String| Row { name: name.clone(), style: Some(Style::Cyan), text, more: Vec::new() };
+    match &entry.item {
+        Item::Group(..) | Item::Object(..) => match entry.open(file) {
+            Ok(object) => {
+                let mut row = row(name, Ok(&object), long, paths);
+                if let Item::Group(_, links) = &entry.item {
+                    row.text = match links {
+                        Ok(links) => {
+                            let faults = match links.faults.len() {
+                                0 => String::new(),
+                                n => format!(", {n} unreadable: {}", links.faults[0].error),
+                            };
+                            let members = if links.links.len() == 1 { "member" } else { "members" };
+                            format!("group, {} {members}{faults}", links.links.len())
+                        }
+                        Err(e) => format!("group, {e}"),
+                    };
+                }
+                row
+            }
+            Err(e) => row(name, Err(&e), long, paths),
+        },
+        Item::HardLink(first) => link(format!("= {first}")),
+        Item::SoftLink(target) => link(format!("-> {target}")),
+        Item::ExternalLink(other, target) => link(format!("-> {other}::{target}")),
+        Item::UserLink(class, data) => {
+            link(format!("user-defined link of class {class}, {} bytes", data.len()))
+        }
+        Item::Fault(_, e) => row(name, Err(e), long, paths),
+        other => link(format!("{other:?}")),
+    }
+}
+
+fn row(name: String, object: Result<&Object, &hyperslab::Error>, long: bool, paths: &Paths<'_>) -> Row {
+    let mut more = Vec::new();
+    let (style, text) = match object {
+        Err(e) => (Some(Style::Red), e.to_string()),
+        Ok(Object::Group(_)) => (Some(Style::Blue), "group".to_string()),
+        Ok(Object::Datatype(named)) => (
+            Some(Style::Yellow),
+            format!("datatype {}", words::dtype(named.dtype(), if long { 4096 } else { 64 })),
+        ),
+        Ok(Object::Array(array)) => (None, self::array(array, long)),
+    };
+    if let (Ok(object), true) = (object, long) {
+        match object.attributes() {
+            Ok(attributes) => more.extend(attributes.into_iter().map(|a| attribute(object, a, paths))),
+            Err(e) => more.push(format!("attributes: {e}")),
+        }
+    }
+    Row { name, style, text, more }
+}
+
+/// `@units = "K"`.
+pub(crate) fn attribute(object: &Object, entry: AttributeEntry, paths: &Paths<'_>) -> String {
+    match entry {
+        Ok(a) => match object.attribute_value(&a) {
+            Ok(value) => {
+                let text = paths.named(value).to_string();
+                let shown: String = text.chars().take(120).collect();
+                let rest = if shown.len() < text.len() { "..." } else { "" };
+                format!("@{} = {shown}{rest}", a.name)
+            }
+            Err(e) => format!("@{}: {e}", a.name),
+        },
+        Err((Some(name), e)) => format!("@{name}: {e}"),
+        Err((None, e)) => format!("an attribute: {e}"),
+    }
+}
+
+fn array(array: &Array, long: bool) -> String {
+    let meta = array.meta();
+    let mut text =
+        format!("{} {}", words::dtype(&meta.dtype, if long { 4096 } else { 64 }), words::shape(&meta.space));
+    let chunked = words::chunk_shape(array);
+    if let Some(chunk) = chunked {
+        text.push_str(&format!("  chunks {}", words::tuple(chunk)));
+    } else if long || !matches!(meta.layout, hyperslab::model::Layout::Contiguous) {
+        text.push_str(&format!("  {}", words::layout(array)));
+    }
+    if !meta.filters.is_empty() || long {
+        let stored = Stored::of(array);
+        if !meta.filters.is_empty() {
+            text.push_str(&format!("  {}", words::filters(array)));
+            if let Some(ratio) = stored.ratio(array) {
+                text.push_str(&format!(" {ratio:.1}x"));
+            }
+        }
+        if long {
+            text.push_str(&format!("  {} stored", output::bytes(stored.bytes)));
+            if chunked.is_some() {
+                text.push_str(&format!(" in {} chunks", stored.chunks));
+            }
+        }
+        if let Some(e) = stored.fault {
+            text.push_str(&format!("  {e}"));
+        }
+    }
+    text
+}
+
+fn line(file: &File, entry: &Entry) -> Json {
+    let link = |kind: &str, members: Vec<(&str, Json)>| {
+        let own = [("path", Json::from(entry.path.as_str())), ("kind", kind.into())];
+        Json::map(own.into_iter().chain(members))
+    };
+    match &entry.item {
+        Item::Group(..) | Item::Object(..) => described(&entry.path, entry.open(file).as_ref()),
+        Item::HardLink(first) => link("hardlink", vec![("target", first.as_str().into())]),
+        Item::SoftLink(target) => link("softlink", vec![("target", target.into())]),
+        Item::ExternalLink(other, target) => {
+            link("extlink", vec![("file", other.into()), ("target", target.into())])
+        }
+        Item::UserLink(class, _) => link("udlink", vec![("type", u64::from(*class).into())]),
+        Item::Fault(_, e) => described(&entry.path, Err(e)),
+        _ => link("unknown", Vec::new()),
+    }
+}
+
+/// One object as JSON.
+pub(crate) fn described(path: &str, object: Result<&Object, &hyperslab::Error>) -> Json {
+    let mut own = vec![("path", Json::from(path))];
+    match object {
+        Err(e) => own.extend([("kind", "error".into()), ("error", Json::text(e))]),
+        Ok(Object::Group(_)) => own.push(("kind", "group".into())),
+        Ok(Object::Datatype(named)) => {
+            own.extend([("kind", "datatype".into()), ("dtype", Json::text(named.dtype()))]);
+        }
+        Ok(Object::Array(array)) => {
+            let meta = array.meta();
+            own.extend([("kind", "dataset".into()), ("dtype", Json::text(&meta.dtype))]);
+            if let Dataspace::Simple { dims, max } = &meta.space {
+                own.push(("shape", Json::list(dims.iter().copied())));
+                own.push(("maxshape", Json::list(max.iter().copied())));
+            } else if !meta.space.is_null() {
+                own.push(("shape", Json::List(Vec::new())));
+            }
+            own.push(("layout", words::layout(array).into()));
+            if let Some(chunk) = words::chunk_shape(array) {
+                own.push(("chunks", Json::list(chunk.iter().copied())));
+            }
+            let stored = Stored::of(array);
+            own.push(("stored_bytes", stored.bytes.into()));
+            own.push(("stored_chunks", stored.chunks.into()));
+            if !meta.filters.is_empty() {
+                own.push(("filters", Json::list(meta.filters.iter().map(words::filter))));
+                if let Some(ratio) = stored.ratio(array) {
+                    own.push(("ratio", Json::Raw(format!("{ratio:.3}"))));
+                }
+            }
+        }
+    }
+    Json::map(own)
 }

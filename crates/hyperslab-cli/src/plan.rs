@@ -1,9 +1,13 @@
-//! `plan`.
+//! `plan`: what a read would do.
 
 use crate::args::Plan;
-use crate::output::{Failure, Out, Outcome};
-use hyperslab::OpenOptions;
+use crate::output::{Out, Outcome};
+use hyperslab::{Address, OpenOptions};
 
-pub(crate) fn run(_: &Plan, _: &OpenOptions, _: &mut Out) -> Outcome<()> {
-    Err(Failure::Other("plan is not there yet".into()))
+pub(crate) fn run(arguments: &Plan, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
+    let address = Address::locate(&arguments.address);
+    let file = hyperslab::open_with(address.clone(), options)?;
+    let (array, selection) = crate::get::array(&file, &address)?;
+    let plan = array.plan(selection)?.to_string();
+    out.line(plan.trim_end())
 }

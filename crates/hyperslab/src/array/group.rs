@@ -71,6 +71,15 @@ impl Object {
             Object::Datatype(t) => t.attributes(),
         }
     }
+
+    /// The value of an attribute that [`Object::attributes`] gave.
+    pub fn attribute_value(&self, attribute: &Attribute) -> Result<Value> {
+        match self {
+            Object::Group(g) => g.attribute_value(attribute),
+            Object::Array(a) => a.attribute_value(attribute),
+            Object::Datatype(t) => t.node.attribute_value(attribute),
+        }
+    }
 }
 
 /// A group: links to other objects, and attributes. Cheap to clone.
@@ -150,9 +159,7 @@ impl Group {
 
     /// The value of an attribute that [`Group::attributes`] gave.
     pub fn attribute_value(&self, attribute: &Attribute) -> Result<Value> {
-        let limit = self.node.options.limits.output;
-        super::node::attribute_value(&*self.node.hierarchy, attribute, limit)
-            .context(|| format!("attribute {} of {}", attribute.name, self.node.path))
+        self.node.attribute_value(attribute)
     }
 }
 

@@ -25,6 +25,11 @@ impl Node {
         self.hierarchy.attributes(&self.id).context(|| format!("attributes of {}", self.path))
     }
 
+    pub(crate) fn attribute_value(&self, attribute: &Attribute) -> Result<Value> {
+        attribute_value(&*self.hierarchy, attribute, self.options.limits.output)
+            .context(|| format!("attribute {} of {}", attribute.name, self.path))
+    }
+
     pub(crate) fn attribute(&self, name: &str) -> Result<Value> {
         attribute(&*self.hierarchy, &self.id, &self.path, &self.options, name)
     }
