@@ -50,7 +50,7 @@ fn lanes_must_stay_in_the_tile_and_the_source() {
     let mut tile = canvas.claim([0]).unwrap();
     let mut put = |first, count, start, step| {
         let lane = Lane { first, count, input: Input::Even { start, step } };
-        tile.place(&[lane], &[1, 2, 3, 4], &Verbatim::<1>)
+        tile.place(&[lane], &[1, 2, 3, 4], 0, &Verbatim::<1>)
     };
     assert_eq!(put(0, 4, 0, 1), Ok(()));
     assert_eq!(put(2, 2, 2, 1), Ok(()));
@@ -60,24 +60,35 @@ fn lanes_must_stay_in_the_tile_and_the_source() {
     assert_eq!(put(0, 3, 0, usize::MAX), Err(PlaceError::Bounds));
     assert_eq!(put(usize::MAX, 2, 0, 1), Err(PlaceError::Bounds));
     let lane = Lane { first: 0, count: 2, input: Input::Listed(&[0]) };
-    assert_eq!(tile.place(&[lane], &[1], &Verbatim::<1>), Err(PlaceError::Bounds));
-    assert_eq!(tile.place(&[], &[1], &Verbatim::<1>), Err(PlaceError::Bounds));
+    assert_eq!(tile.place(&[lane], &[1], 0, &Verbatim::<1>), Err(PlaceError::Bounds));
+    assert_eq!(tile.place(&[], &[1], 0, &Verbatim::<1>), Err(PlaceError::Bounds));
 }
 
 #[test]
-fn a_tile_knows_when_it_is_one_run() {
+fn lanes_know_when_they_are_one_run() {
     let mut out = [0u8; 24];
+    fn whole(tile: &mut Tile<'_>, steps: &[usize]) -> Option<(usize, usize)> {
+        let items = tile.items().to_vec();
+        let lane = |(&(first, count), &step): (&(usize, usize), &usize)| Lane {
+            first,
+            count,
+            input: Input::Even { start: 3, step },
+        };
+        let lanes: Vec<Lane<'_>> = items.iter().zip(steps).map(lane).collect();
+        tile.run(&lanes).map(|(first, bytes)| (first, bytes.len()))
+    }
     let axes = vec![axis(2, even(0, 1, 2), vec![0, 1, 2]), axis(6, even(0, 1, 6), vec![0, 6])];
     let canvas = Canvas::new(&mut out, 2, axes).unwrap();
-    assert_eq!(canvas.claim([1, 0]).unwrap().contiguous().map(|b| b.len()), Some(12));
+    assert_eq!(whole(&mut canvas.claim([1, 0]).unwrap(), &[6, 1]), Some((6, 12)));
+    assert_eq!(whole(&mut canvas.claim([0, 0]).unwrap(), &[6, 2]), None);
     let axes = vec![axis(2, even(0, 1, 2), vec![0, 2]), axis(6, even(0, 1, 6), vec![0, 3, 6])];
     let canvas = Canvas::new(&mut out, 2, axes).unwrap();
-    assert!(canvas.claim([0, 1]).unwrap().contiguous().is_none());
+    assert_eq!(whole(&mut canvas.claim([0, 1]).unwrap(), &[3, 1]), None);
     let canvas = Canvas::new(&mut out, 2, vec![axis(12, even(11, -1, 12), vec![0, 12])]).unwrap();
-    assert!(canvas.claim([0]).unwrap().contiguous().is_none());
+    assert_eq!(whole(&mut canvas.claim([0]).unwrap(), &[1]), None);
     let mut one = [0u8; 2];
     let canvas = Canvas::new(&mut one, 2, vec![]).unwrap();
-    assert_eq!(canvas.claim([]).unwrap().contiguous().map(|b| b.len()), Some(2));
+    assert_eq!(whole(&mut canvas.claim([]).unwrap(), &[]), Some((0, 2)));
 }
 
 /// Extent, positions and cuts of an axis.
@@ -154,11 +165,13 @@ proptest! {
                         Input::Even { start: first * strides[i], step: strides[i] }
                     },
                 }).collect();
+                // As if the source began at the tile's first element.
+                let base: usize = tile.items().iter().zip(&strides).map(|(&(first, _), s)| first * s).sum();
                 let placed = match element {
-                    1 => tile.place(&lanes, &source, &Verbatim::<1>),
-                    2 => tile.place(&lanes, &source, &Verbatim::<2>),
-                    3 => tile.place(&lanes, &source, &Verbatim::<3>),
-                    _ => tile.place(&lanes, &source, &Verbatim::<4>),
+                    1 => tile.place(&lanes, &source[base * element..], base, &Verbatim::<1>),
+                    2 => tile.place(&lanes, &source[base * element..], base, &Verbatim::<2>),
+                    3 => tile.place(&lanes, &source[base * element..], base, &Verbatim::<3>),
+                    _ => tile.place(&lanes, &source[base * element..], base, &Verbatim::<4>),
                 };
                 prop_assert_eq!(placed, Ok(()));
             }

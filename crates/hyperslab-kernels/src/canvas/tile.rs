@@ -109,31 +109,32 @@ impl<'c> Tile<'c> {
         &self.items
     }
 
-    /// The bytes of the tile, if they are one run in which its items stand in C order.
-    pub fn contiguous(&mut self) -> Option<&mut [u8]> {
-        let lanes: Vec<Lane<'_>> = self
-            .items
-            .iter()
-            .map(|&(first, count)| Lane { first, count, input: Input::Even { start: 0, step: 0 } })
-            .collect();
-        let mut expected = self.canvas.element;
-        let (_, loops, start) = self.loops(&lanes)?;
-        for one in loops.iter().rev() {
-            match one.output {
-                Output::Even(step) if step == expected as isize => expected *= one.count,
-                _ => return None,
+    /// If the lanes' elements follow one another both in the source and in the result: which element of the source is
+    /// the first, and the bytes of the result.
+    pub fn run(&mut self, lanes: &[Lane<'_>]) -> Option<(usize, &mut [u8])> {
+        let element = self.canvas.element;
+        let (first, loops, start) = self.loops(lanes)?;
+        let count = match loops.as_slice() {
+            [] => 1,
+            [Loop { count, input: Input::Even { step: 1, .. }, output: Output::Even(step) }]
+                if *step == element as isize =>
+            {
+                *count
             }
-        }
-        // SAFETY: `loops` gave the offset of the tile's first element; the tile's elements follow one another without a
-        // gap, `expected` bytes in all, and belong to this tile alone, which is borrowed exclusively.
-        Some(unsafe { std::slice::from_raw_parts_mut(self.canvas.out.add(start), expected) })
+            _ => return None,
+        };
+        // SAFETY: `loops` made the loops from lanes within this tile; their elements follow one another from `start`, and
+        // the tile, whose alone they are, is borrowed exclusively.
+        Some((first, unsafe { std::slice::from_raw_parts_mut(self.canvas.out.add(start), count * element) }))
     }
 
-    /// Places one element for each combination of the lanes' items; one lane for each axis of the canvas.
+    /// Places one element for each combination of the lanes' items; one lane for each axis of the canvas. `source` starts
+    /// with the element that has number `base` in the lanes' inputs.
     pub fn place<C: Convert>(
         &mut self,
         lanes: &[Lane<'_>],
         source: &[u8],
+        base: usize,
         convert: &C,
     ) -> Result<(), PlaceError<C::Error>> {
         if lanes.iter().any(|l| l.count == 0) && lanes.len() == self.items.len() {
@@ -147,11 +148,15 @@ impl<'c> Tile<'c> {
                 Input::Listed(list) => list.iter().copied().max().unwrap_or(0),
             })
         });
-        let end = most.and_then(|n| n.checked_add(1)?.checked_mul(size));
-        if end.is_none_or(|end| end > source.len()) {
+        let least = loops.iter().try_fold(first, |n, one| match one.input {
+            Input::Even { .. } => Some(n),
+            Input::Listed(list) => n.checked_add(list.iter().copied().min().unwrap_or(0)),
+        });
+        let end = most.and_then(|n| n.checked_sub(base)?.checked_add(1)?.checked_mul(size));
+        if end.is_none_or(|end| end > source.len()) || least.is_none_or(|least| least < base) {
             return Err(PlaceError::Bounds);
         }
-        let walk = Walk { source, size, element: self.canvas.element, convert };
+        let walk = Walk { source, base, size, element: self.canvas.element, convert };
         // SAFETY: `loops` made the loops from lanes within this tile, `start` is the offset of their first element.
         unsafe { walk.go(&loops, first, self.canvas.out.add(start)) }.map_err(PlaceError::Convert)
     }
@@ -225,6 +230,7 @@ impl<'a> Loop<'a> {
 
 struct Walk<'a, C> {
     source: &'a [u8],
+    base: usize,
     size: usize,
     element: usize,
     convert: &'a C,
@@ -240,7 +246,7 @@ impl<C: Convert> Walk<'_, C> {
             [] => {
                 // SAFETY: one element of the tile.
                 let target = unsafe { std::slice::from_raw_parts_mut(to, self.element) };
-                return self.convert.run(&self.source[from * self.size..], self.size, target);
+                return self.convert.run(&self.source[(from - self.base) * self.size..], self.size, target);
             }
             [one, inner @ ..] => (one, inner),
         };
@@ -250,7 +256,11 @@ impl<C: Convert> Walk<'_, C> {
         {
             // SAFETY: the elements of this loop follow one another and are all of the tile.
             let target = unsafe { std::slice::from_raw_parts_mut(to, one.count * self.element) };
-            return self.convert.run(&self.source[from * self.size..], step * self.size, target);
+            return self.convert.run(
+                &self.source[(from - self.base) * self.size..],
+                step * self.size,
+                target,
+            );
         }
         for i in 0..one.count {
             let from = from

@@ -1,15 +1,16 @@
 //! An array: its description, and reads.
 
 use super::options::{OpenOptions, ReadOptions};
+use crate::codec::{BindContext, Pipeline};
 use crate::dtype::{DType, Element};
-use crate::error::{Error, Result};
-use crate::exec::ReadStats;
-use crate::model::ChunkRef;
-use crate::model::{ArrayMeta, AttributeEntry, Fault, Hierarchy, NodeId, Storage};
-use crate::plan::ReadPlan;
-use crate::select::IntoSelection;
-use crate::shape::Coord;
-use std::sync::Arc;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::{self, Form, Output, ReadStats, RunOptions};
+use crate::model::{ArrayMeta, AttributeEntry, ChunkRef, Fault, Hierarchy, NodeId, Storage};
+use crate::plan::{Origin, ReadPlan};
+use crate::select::{IntoSelection, Region};
+use crate::shape::{Coord, byte_count};
+use hyperslab_kernels::{Plain, bytes_of_mut, zeroed};
+use std::sync::{Arc, OnceLock};
 
 /// A dataset or variable of a file. Cheap to clone; may be read from any number of threads at once.
 #[derive(Clone, Debug)]
@@ -25,6 +26,7 @@ struct Inner {
     options: Arc<OpenOptions>,
     meta: ArrayMeta,
     storage: Storage,
+    pipeline: OnceLock<Arc<Pipeline>>,
 }
 
 /// Elements in memory, in C order.
@@ -57,7 +59,17 @@ impl Array {
     ) -> Result<Array> {
         let path = path.into();
         let (meta, storage) = hierarchy.array(&node).map_err(|e| e.context(format!("array {path}")))?;
-        Ok(Array { inner: Arc::new(Inner { hierarchy, node, path, options, meta, storage }) })
+        Ok(Array {
+            inner: Arc::new(Inner {
+                hierarchy,
+                node,
+                path,
+                options,
+                meta,
+                storage,
+                pipeline: OnceLock::new(),
+            }),
+        })
     }
 
     /// The path by which it was found.
@@ -117,14 +129,33 @@ impl Array {
         selection: impl IntoSelection,
         options: &ReadOptions,
     ) -> Result<(ArrayData<T>, ReadStats)> {
-        let _ = (selection.into_selection()?, options);
-        Err(Error::unsupported("reading"))
+        let plan = self.plan(selection)?;
+        let mut raw = self.memory::<T::Raw>(plan.count()?)?;
+        let output = Output { bytes: bytes_of_mut(&mut raw), zeroed: true };
+        let form = Form::Native { native: T::NATIVE, exact: options.exact };
+        let stats = self.run(&plan, form, output, options)?;
+        Ok((ArrayData { shape: plan.shape().to_vec(), data: T::from_raw(raw) }, stats))
     }
 
     /// Reads elements as `T` into a buffer that has room for exactly the selected ones.
     pub fn read_into<T: Element>(&self, selection: impl IntoSelection, out: &mut [T]) -> Result<ReadStats> {
-        let _ = (selection.into_selection()?, out);
-        Err(Error::unsupported("reading"))
+        let options = ReadOptions::default();
+        if T::as_raw(&mut []).is_none() {
+            let (read, stats) = self.read_with::<T>(selection, &options)?;
+            if read.data.len() != out.len() {
+                return Err(Error::invalid(format!(
+                    "a buffer of {} elements for {:?}",
+                    out.len(),
+                    read.shape
+                )));
+            }
+            out.copy_from_slice(&read.data);
+            return Ok(stats);
+        }
+        let plan = self.plan(selection)?;
+        let raw = T::as_raw(out).unwrap_or_default();
+        let output = Output { bytes: bytes_of_mut(raw), zeroed: false };
+        self.run(&plan, Form::Native { native: T::NATIVE, exact: false }, output, &options)
     }
 
     /// Reads elements as stored.
@@ -138,14 +169,81 @@ impl Array {
         selection: impl IntoSelection,
         options: &ReadOptions,
     ) -> Result<(RawData, ReadStats)> {
-        let _ = (selection.into_selection()?, options);
-        Err(Error::unsupported("reading"))
+        let plan = self.plan(selection)?;
+        let size = self.dtype().size();
+        let length = plan.count()?.checked_mul(size).unwrap_or(usize::MAX);
+        let mut bytes = self.memory::<u8>(length)?;
+        let output = Output { bytes: &mut bytes, zeroed: true };
+        let stats = self.run(&plan, Form::Stored, output, options)?;
+        Ok((RawData { shape: plan.shape().to_vec(), dtype: self.dtype().clone(), bytes }, stats))
     }
 
     /// What a read of this selection would do. Looks up chunks, reads no data.
     pub fn plan(&self, selection: impl IntoSelection) -> Result<ReadPlan> {
-        let _ = selection.into_selection()?;
-        Err(Error::unsupported("planning"))
+        let name = || format!("array {}", self.inner.path);
+        let selection = selection.into_selection()?;
+        let limits = &self.inner.options.limits;
+        if self.inner.meta.space.is_null() {
+            return Err(Error::invalid("a null dataspace holds no elements").context(name()));
+        }
+        let region = selection
+            .resolve(self.shape(), limits)
+            .map_err(|e| e.context(format!("selection {selection}")).context(name()))?;
+        self.plan_region(region).map_err(|e| e.context(name()))
+    }
+
+    fn plan_region(&self, region: Region) -> Result<ReadPlan> {
+        match &self.inner.storage {
+            Storage::Chunks(index) => {
+                let origin = Origin {
+                    name: &self.inner.path,
+                    meta: &self.inner.meta,
+                    index: &**index,
+                    pipeline: self.pipeline()?,
+                };
+                ReadPlan::new(&origin, region, &self.inner.options.limits)
+            }
+            Storage::Virtual(_) => Err(Error::unsupported("virtual datasets")),
+        }
+    }
+
+    /// The filters, prepared at the first use.
+    pub(crate) fn pipeline(&self) -> Result<&Arc<Pipeline>> {
+        if let Some(known) = self.inner.pipeline.get() {
+            return Ok(known);
+        }
+        let meta = &self.inner.meta;
+        let chunk: Vec<u64> = meta.chunk_shape().iter().map(|&d| d.max(1)).collect();
+        let chunk_bytes = byte_count(&chunk, meta.dtype.size())?;
+        let context = BindContext { dtype: &meta.dtype, chunk: &chunk, chunk_bytes };
+        let pipeline = self.inner.options.registry.pipeline(&meta.filters, &context)?;
+        Ok(self.inner.pipeline.get_or_init(|| Arc::new(pipeline)))
+    }
+
+    fn run(
+        &self,
+        plan: &ReadPlan,
+        form: Form,
+        output: Output<'_>,
+        options: &ReadOptions,
+    ) -> Result<ReadStats> {
+        let options = RunOptions {
+            threads: options.threads.or(self.inner.options.threads),
+            cancel: options.cancel.clone(),
+        };
+        exec::run(plan, form, output, &options)
+    }
+
+    /// Zeroed elements, if they are allowed and there is memory.
+    fn memory<T: Plain>(&self, count: usize) -> Result<Vec<T>> {
+        let bytes = count as u128 * size_of::<T>() as u128;
+        let allowed = self.inner.options.limits.output;
+        if bytes > allowed as u128 {
+            return Err(Error::limit("bytes of the result", bytes, allowed as u128));
+        }
+        zeroed(count).ok_or_else(|| {
+            Error::new(ErrorKind::LimitExceeded, format!("no memory for a result of {bytes} bytes"))
+        })
     }
 
     /// Visits every stored chunk in the order of the index; faults in the index go to `fault`.

@@ -1,5 +1,6 @@
 //! How files are opened and arrays are read.
 
+use crate::codec::Registry;
 use crate::exec::Cancel;
 use crate::limits::Limits;
 
@@ -9,6 +10,8 @@ use crate::limits::Limits;
 pub struct OpenOptions {
     /// Budgets for everything whose size the file decides.
     pub limits: Limits,
+    /// The codecs that arrays may use.
+    pub registry: Registry,
     /// Threads of one read at most; by default `HYPERSLAB_NUM_THREADS` or as many as the process may use.
     pub threads: Option<usize>,
 }
@@ -23,6 +26,13 @@ impl OpenOptions {
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Sets the codecs that arrays may use.
+    #[must_use]
+    pub fn with_registry(mut self, registry: Registry) -> Self {
+        self.registry = registry;
         self
     }
 

@@ -8,7 +8,7 @@ mod notation;
 mod number;
 mod pack;
 
-pub use convert::Element;
+pub use convert::{Conversion, Element, Native};
 pub use notation::quote;
 pub use pack::Packing;
 

@@ -1,5 +1,250 @@
-//! Runs a [`ReadPlan`](crate::plan::ReadPlan): fetches, decodes on workers, converts and places.
+//! Runs a [`ReadPlan`]: fetches, decodes on workers, converts and places.
+//!
+//! Workers take units of a part in order. Each chunk is decoded in the worker's own buffers, or straight into the result
+//! where it lies there in one run, and is converted and placed in one pass into its own tile of the result
+//! ([`hyperslab_kernels::canvas`]). Nothing is locked while bytes are read or decoded.
 
+mod pool;
+mod remote;
 mod stats;
+#[cfg(test)]
+mod tests;
+mod worker;
 
 pub use stats::{Cancel, ReadStats};
+
+use crate::dtype::{Conversion, Native};
+use crate::error::{Context, Error, Result};
+use crate::plan::{Part, ReadPlan};
+use crate::select::Selector;
+use crate::shape::to_usize;
+use hyperslab_kernels::canvas::{Axis, Canvas, Convert, Positions};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use worker::Worker;
+
+/// In which form the elements of a result are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As stored.
+    Stored,
+    /// As a type of this machine.
+    Native {
+        /// The type.
+        native: Native,
+        /// Fail where a value changes.
+        exact: bool,
+    },
+}
+
+/// How a plan is run.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Threads at most, the calling one counted; `None`: as many as the process may use.
+    pub threads: Option<usize>,
+    /// Stops the run.
+    pub cancel: Option<Cancel>,
+}
+
+/// The memory of a result.
+#[derive(Debug)]
+pub struct Output<'a> {
+    /// Room for exactly the elements of the plan.
+    pub bytes: &'a mut [u8],
+    /// Whether it holds zeros only, so that zeros need not be written.
+    pub zeroed: bool,
+}
+
+/// Bytes of one element of the result.
+pub fn element_size(plan: &ReadPlan, form: Form) -> usize {
+    match form {
+        Form::Stored => plan.dtype().size(),
+        Form::Native { native, .. } => native.size(),
+    }
+}
+
+/// Runs a plan. After an error the output holds anything.
+pub fn run(plan: &ReadPlan, form: Form, output: Output<'_>, options: &RunOptions) -> Result<ReadStats> {
+    let element = element_size(plan, form);
+    let wanted = plan.count()?.checked_mul(element);
+    if wanted != Some(output.bytes.len()) {
+        return Err(Error::invalid(format!(
+            "a buffer of {} bytes for {:?} elements of {element}",
+            output.bytes.len(),
+            plan.shape()
+        )));
+    }
+    let mut stats = ReadStats { bytes_out: output.bytes.len() as u64, threads: 1, ..ReadStats::default() };
+    let whole = |part: &Part| part.covers();
+    let mut zeroed = output.zeroed;
+    if plan.is_sparse() && !plan.parts().iter().any(whole) {
+        let fill = fill_element(plan.background(), &conversion(plan.dtype(), plan, form)?)?;
+        if !(zeroed && fill.iter().all(|&b| b == 0)) {
+            zeroed = false;
+            for bytes in output.bytes.chunks_exact_mut(fill.len().max(1)) {
+                bytes.copy_from_slice(&fill);
+            }
+        }
+    }
+    // Later parts may write over earlier ones.
+    let overlap = plan.parts().len() > 1;
+    for part in plan.parts() {
+        let done = run_part(part, plan, form, output.bytes, zeroed && !overlap, options);
+        stats.add(&done.context(|| format!("array {}", part.name))?);
+    }
+    stats.bytes_out = output.bytes.len() as u64;
+    Ok(stats)
+}
+
+fn conversion(dtype: &crate::dtype::DType, plan: &ReadPlan, form: Form) -> Result<Conversion> {
+    match form {
+        Form::Stored => Conversion::between(dtype, plan.dtype()),
+        Form::Native { native, exact } => Conversion::new(dtype, native, exact),
+    }
+}
+
+/// The fill value as wanted.
+fn fill_element(stored: &[u8], conversion: &Conversion) -> Result<Vec<u8>> {
+    let zeros = vec![0; conversion.source_size()];
+    let stored = if stored.is_empty() { &zeros } else { stored };
+    let mut fill = vec![0; conversion.target_size()];
+    conversion.run(stored, stored.len(), &mut fill)?;
+    Ok(fill)
+}
+
+/// What all workers on one part share.
+struct Job<'a> {
+    part: &'a Part,
+    canvas: &'a Canvas<'a>,
+    conversion: &'a Conversion,
+    /// The fill value as wanted.
+    fill: Vec<u8>,
+    /// Whether chunks that were never written hold the fill value already.
+    filled: bool,
+    cancel: Option<&'a Cancel>,
+    /// The next unit, or task of a remote unit, that nobody has taken.
+    next: AtomicUsize,
+    /// The first task in the order of the plan that is known to fail: what comes before it is still done, so that the
+    /// error does not depend on who was faster.
+    failed: AtomicUsize,
+    error: Mutex<Option<(usize, Error)>>,
+    stats: Mutex<ReadStats>,
+}
+
+impl Job<'_> {
+    fn fail(&self, task: usize, error: Error) {
+        self.failed.fetch_min(task, Ordering::Relaxed);
+        let mut first = self.error.lock().unwrap_or_else(|e| e.into_inner());
+        if first.as_ref().is_none_or(|(known, _)| task < *known) {
+            *first = Some((task, error));
+        }
+    }
+
+    /// Whether a task is still worth doing.
+    fn wants(&self, task: usize) -> bool {
+        task < self.failed.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, stats: &ReadStats) {
+        self.stats.lock().unwrap_or_else(|e| e.into_inner()).add(stats);
+    }
+
+    /// Takes units until there are none left.
+    fn take_units(&self, worker: &mut Worker) {
+        let units = &self.part.units;
+        while let Some(unit) = units.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            if !self.wants(unit.start) {
+                break;
+            }
+            if let Some(Err(e)) = self.cancel.map(Cancel::check) {
+                self.fail(unit.start, e);
+                break;
+            }
+            worker.unit(self, unit);
+        }
+    }
+}
+
+fn run_part(
+    part: &Part,
+    plan: &ReadPlan,
+    form: Form,
+    out: &mut [u8],
+    zeroed: bool,
+    options: &RunOptions,
+) -> Result<ReadStats> {
+    let conversion = conversion(&part.dtype, plan, form)?;
+    if part.tasks.is_empty() {
+        return Ok(ReadStats::default());
+    }
+    let axes = axes(part)?;
+    let canvas = Canvas::new(out, conversion.target_size(), axes)
+        .ok_or_else(|| Error::invalid("the parts of a plan do not fit its result"))?;
+    let fill = fill_element(&part.fill, &conversion)?;
+    let job = Job {
+        part,
+        canvas: &canvas,
+        conversion: &conversion,
+        filled: zeroed && fill.iter().all(|&b| b == 0),
+        fill,
+        cancel: options.cancel.as_ref(),
+        next: AtomicUsize::new(0),
+        failed: AtomicUsize::new(usize::MAX),
+        error: Mutex::new(None),
+        stats: Mutex::new(ReadStats::default()),
+    };
+    let most = options.threads.unwrap_or_else(pool::default_threads).max(1);
+    if part.has_remote() {
+        remote::run(&job, most)?;
+    } else {
+        let threads = worth(part, &job).min(part.units.len()).min(most);
+        let taken = pool::run(threads, &|| worker::with(|worker| job.take_units(worker)));
+        job.count(&ReadStats { threads: taken as u64, ..ReadStats::default() });
+    }
+    let error = job.error.into_inner().unwrap_or_else(|e| e.into_inner());
+    match error {
+        Some((_, error)) => Err(error),
+        None => Ok(job.stats.into_inner().unwrap_or_else(|e| e.into_inner())),
+    }
+}
+
+/// How many threads the work of a part is worth: waking one costs as much as decoding some tens of KiB.
+fn worth(part: &Part, job: &Job<'_>) -> usize {
+    const DECODED: u64 = 48 << 10;
+    const COPIED: u64 = 512 << 10;
+    let chunk: u64 = part.chunk.iter().fold(part.element() as u64, |n, &d| n.saturating_mul(d));
+    let wanted = part.elements().unwrap_or(0).saturating_mul(job.conversion.target_size() as u64);
+    let bytes = if part.pipeline.is_empty() {
+        wanted / COPIED
+    } else {
+        (chunk.saturating_mul(part.tasks.len() as u64) / DECODED).max(wanted / COPIED)
+    };
+    usize::try_from(bytes).unwrap_or(usize::MAX).max(1)
+}
+
+/// The axes of the canvas: the box that a part's positions lie in.
+fn axes(part: &Part) -> Result<Vec<Axis>> {
+    let selectors = part.region.selectors().iter().zip(part.region.extents());
+    selectors
+        .enumerate()
+        .map(|(i, (selector, &extent))| {
+            let positions = match selector {
+                Selector::Range { count, out_start, out_step, .. } => Positions::Even {
+                    start: to_usize(*out_start)?,
+                    step: isize::try_from(*out_step)
+                        .map_err(|_| Error::invalid("a step of a plan is too long"))?,
+                    count: to_usize(*count)?,
+                },
+                Selector::Points { out, .. } => Positions::Listed(
+                    part.projection
+                        .order(i)
+                        .unwrap_or(&[])
+                        .iter()
+                        .map(|&item| to_usize(out.get(item).copied().unwrap_or(u64::MAX)))
+                        .collect::<Result<_>>()?,
+                ),
+            };
+            Ok(Axis { extent: to_usize(extent)?, positions, cuts: part.projection.starts(i) })
+        })
+        .collect()
+}

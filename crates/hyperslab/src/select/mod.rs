@@ -6,11 +6,15 @@
 
 mod into;
 mod parse;
+mod projection;
 
 mod region;
 mod selection;
+#[cfg(test)]
+mod tests;
 
 pub use into::{All, IntoItem, IntoSelection, Step};
 
+pub use projection::{ChunkPart, Piece, Projection};
 pub use region::{Region, Selector};
 pub use selection::{Item, List, Mask, Mode, Selection, Slice};

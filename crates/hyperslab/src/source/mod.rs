@@ -5,11 +5,13 @@
 mod cache;
 mod file;
 mod memory;
+mod merge;
 mod neighbour;
 
 pub use cache::CachedSource;
 pub use file::FileSource;
 pub use memory::MemorySource;
+pub use merge::{Merged, merge};
 pub use neighbour::{Neighbour, Neighbours};
 
 use crate::error::Result;

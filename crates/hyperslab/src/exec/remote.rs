@@ -1,0 +1,132 @@
+//! Sources where a request takes long: batches are fetched ahead while workers decode.
+
+use super::worker::{self, describe};
+use super::{Cancel, Job, ReadStats, pool};
+use crate::error::{Error, ErrorKind, Result};
+use crate::plan::{Fetch, Task};
+use crate::source::ByteRange;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::sync_channel;
+
+/// The bytes of one unit: of each source, what was asked and what came.
+#[derive(Default)]
+struct Fetched {
+    sources: BTreeMap<usize, (Vec<ByteRange>, Vec<Bytes>)>,
+}
+
+impl Fetched {
+    /// The bytes of a range that was asked for, alone or as a part of a longer one.
+    fn get(&self, source: usize, range: ByteRange) -> Result<&[u8]> {
+        let missing = || Error::new(ErrorKind::Io, format!("the source did not give the bytes at {range}"));
+        let (ranges, bytes) = self.sources.get(&source).ok_or_else(missing)?;
+        let last = ranges.partition_point(|r| r.offset <= range.offset);
+        // Ranges of one source may overlap where wanted ones did; the nearest that holds all is as good as any.
+        for i in (0..last).rev() {
+            let from = usize::try_from(range.offset - ranges[i].offset).ok();
+            let length = usize::try_from(range.length).ok();
+            let found = from
+                .zip(length)
+                .and_then(|(from, length)| bytes.get(i)?.get(from..from.checked_add(length)?));
+            if let Some(found) = found {
+                return Ok(found);
+            }
+        }
+        Err(missing())
+    }
+}
+
+fn fetch(job: &Job<'_>, unit: &Range<usize>, stats: &mut ReadStats) -> Result<Fetched> {
+    let mut fetched = Fetched::default();
+    for (source, ranges) in job.part.requests(unit)? {
+        let Some(from) = job.part.sources.get(source) else { continue };
+        let bytes = from.read(&ranges)?;
+        if bytes.len() != ranges.len() {
+            return Err(Error::new(
+                ErrorKind::Io,
+                format!("{} answers {} of {} requests", from.name(), bytes.len(), ranges.len()),
+            ));
+        }
+        stats.requests += ranges.len() as u64;
+        stats.bytes_read += ranges.iter().map(|r| r.length).sum::<u64>();
+        fetched.sources.insert(source, (ranges, bytes));
+    }
+    Ok(fetched)
+}
+
+/// Runs the units of a part in order: one is fetched while the one before waits and the one before that is decoded.
+pub(super) fn run(job: &Job<'_>, threads: usize) -> Result<()> {
+    let (sender, receiver) = sync_channel::<(&Range<usize>, Result<Fetched>)>(1);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut stats = ReadStats::default();
+            for unit in &job.part.units {
+                if job.cancel.is_some_and(Cancel::is_cancelled) || !job.wants(unit.start) {
+                    break;
+                }
+                let fetched = fetch(job, unit, &mut stats);
+                let failed = fetched.is_err();
+                if sender.send((unit, fetched)).is_err() || failed {
+                    break;
+                }
+            }
+            job.count(&stats);
+        });
+        for (unit, fetched) in receiver {
+            match fetched {
+                Ok(fetched) => decode(job, unit, &fetched, threads),
+                Err(e) => {
+                    let task = job.part.tasks.get(unit.start);
+                    job.fail(
+                        unit.start,
+                        match task {
+                            Some(task) => describe(job, task, e),
+                            None => e,
+                        },
+                    );
+                }
+            }
+            if job.failed.load(Ordering::Relaxed) != usize::MAX {
+                break;
+            }
+        }
+    });
+    job.cancel.map_or(Ok(()), Cancel::check)
+}
+
+fn decode(job: &Job<'_>, unit: &Range<usize>, fetched: &Fetched, threads: usize) {
+    job.next.store(unit.start, Ordering::Relaxed);
+    let work = || {
+        worker::with(|worker| {
+            loop {
+                let number = job.next.fetch_add(1, Ordering::Relaxed);
+                if !unit.contains(&number) || !job.wants(number) {
+                    break;
+                }
+                let Some(task) = job.part.tasks.get(number) else { break };
+                if let Err(e) = one(job, worker, task, fetched) {
+                    job.fail(number, describe(job, task, e));
+                }
+            }
+            job.count(&std::mem::take(&mut worker.stats));
+        });
+    };
+    let taken = pool::run(threads.min(unit.len()), &work);
+    job.count(&ReadStats { threads: taken as u64, ..ReadStats::default() });
+}
+
+fn one(job: &Job<'_>, worker: &mut worker::Worker, task: &Task, fetched: &Fetched) -> Result<()> {
+    if let Some(cancel) = job.cancel {
+        cancel.check()?;
+    }
+    match task.fetch {
+        Fetch::Encoded { source, offset, length, mask } => {
+            let encoded = fetched.get(source, ByteRange::new(offset, length))?;
+            worker.decoded(job, task, encoded, mask)
+        }
+        Fetch::Stored { source, .. } => worker.stored(job, task, |range| fetched.get(source, range)),
+        _ => worker.in_memory(job, task),
+    }
+}

@@ -1,0 +1,347 @@
+//! From a region and a chunk index to tasks.
+
+use super::{Fetch, Origin, Part, Task};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::limits::Limits;
+use crate::model::{ChunkGrid, ChunkRef};
+use crate::select::{Projection, Region};
+use crate::shape::{Coord, byte_count, element_count, to_usize};
+use crate::source::{ByteRange, Latency, Source};
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Elements that are stored in one run are read in blocks of about this many bytes, so that workers can share them.
+const BLOCK: u64 = 1 << 20;
+
+/// Chunks looked up in one call.
+const BATCH: usize = 4096;
+
+/// On a local source, requests are joined up to this length: a request costs less than what a second worker gains.
+const LOCAL_UNIT: u64 = 64 << 10;
+
+impl Part {
+    /// What to read of one array, looked up in its index.
+    pub fn new(origin: &Origin<'_>, region: Region, limits: &Limits) -> Result<Part> {
+        let meta = origin.meta;
+        let element = meta.dtype.size();
+        if element == 0 {
+            return Err(Error::new(ErrorKind::Corrupt, "elements of 0 bytes"));
+        }
+        if !meta.fill_element.is_empty() && meta.fill_element.len() != element {
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                format!("a fill value of {} bytes for elements of {element}", meta.fill_element.len()),
+            ));
+        }
+        let blocks = matches!(meta.grid, ChunkGrid::Whole) && origin.pipeline.is_empty();
+        let chunk = match &meta.grid {
+            ChunkGrid::Whole if blocks => block_shape(region.dims(), element),
+            ChunkGrid::Whole => region.dims().iter().map(|&d| d.max(1)).collect(),
+            ChunkGrid::Regular(chunk) => chunk.clone(),
+        };
+        let chunk_bytes = byte_count(&chunk, element)?;
+        if chunk_bytes > limits.chunk {
+            return Err(Error::limit("bytes of one chunk", chunk_bytes as u128, limits.chunk as u128)
+                .hint("raise Limits::chunk"));
+        }
+        let projection = Projection::new(&region, &chunk)?;
+        let memory = projection.len() as u128 * size_of::<Task>() as u128;
+        if memory > limits.plan as u128 {
+            return Err(Error::limit(
+                format!("memory for the plan of {} chunks", projection.len()),
+                memory,
+                limits.plan as u128,
+            )
+            .hint("select less"));
+        }
+        let mut part = Part {
+            name: origin.name.to_owned(),
+            dtype: meta.dtype.clone(),
+            fill: meta.fill_element.clone(),
+            region,
+            projection,
+            chunk,
+            pipeline: origin.pipeline.clone(),
+            sources: Vec::new(),
+            hints: Vec::new(),
+            inline: Vec::new(),
+            tasks: Vec::new(),
+            units: Vec::new(),
+        };
+        part.tasks.reserve_exact(to_usize(part.projection.len())?);
+        let mut finder = Finder { known: HashMap::new() };
+        if part.projection.is_empty() {
+            return Ok(part);
+        }
+        if blocks {
+            part.place_blocks(origin, &mut finder)?;
+        } else {
+            part.locate_chunks(origin, &mut finder)?;
+        }
+        if !part.tasks.is_sorted_by_key(order) {
+            part.tasks.sort_by_key(order);
+        }
+        part.units = units(&part, limits)?;
+        Ok(part)
+    }
+
+    /// Tasks for an array that is one run of stored elements.
+    fn place_blocks(&mut self, origin: &Origin<'_>, finder: &mut Finder) -> Result<()> {
+        let found = origin.index.locate(&[Coord::from_elem(0, self.chunk.len())])?;
+        let [whole] = found.as_slice() else { return Err(wrong_count(1, found.len())) };
+        let element = self.element() as u64;
+        let dims = self.region.dims().to_vec();
+        // The run must hold the array, or an element read later would come from something else.
+        let needed = byte_count(&dims, self.element())?;
+        let (at, length) = match whole {
+            ChunkRef::Absent => (None, needed),
+            ChunkRef::Memory { bytes, .. } => {
+                self.inline.push(bytes.clone());
+                (Some((0, 0)), bytes.len() as u64)
+            }
+            ChunkRef::Range { source, offset, length, .. } => {
+                (Some((finder.source(self, source), *offset)), *length)
+            }
+        };
+        if length < needed {
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                format!("{length} bytes are stored, the extents {dims:?} need {needed}"),
+            ));
+        }
+        for n in 0..self.projection.len() {
+            let Some(part) = self.projection.get(n) else { break };
+            let first = part
+                .coord
+                .iter()
+                .zip(&self.chunk)
+                .zip(&dims)
+                .fold(0u64, |at, ((&c, &chunk), &dim)| at * dim + c * chunk);
+            let fetch = match (at, whole) {
+                (None, _) => Fetch::Fill,
+                (Some(_), ChunkRef::Memory { .. }) => {
+                    Fetch::InlineStored { index: 0, offset: first * element }
+                }
+                // Both within `needed`, except that the offset itself may be near the end of all numbers.
+                (Some((source, offset)), _) => Fetch::Stored {
+                    source,
+                    offset: offset.checked_add(first * element).ok_or_else(|| {
+                        Error::new(ErrorKind::Corrupt, format!("data at {offset:#x} end beyond 2^64"))
+                    })?,
+                    length: needed - first * element,
+                },
+            };
+            self.tasks.push(Task { chunk: n, fetch });
+        }
+        Ok(())
+    }
+
+    /// Tasks for an array in chunks.
+    fn locate_chunks(&mut self, origin: &Origin<'_>, finder: &mut Finder) -> Result<()> {
+        let mut coords: Vec<Coord> = Vec::with_capacity(BATCH.min(self.tasks.capacity()));
+        let mut n = 0;
+        while n < self.projection.len() {
+            coords.clear();
+            let end = self.projection.len().min(n + BATCH as u64);
+            coords.extend((n..end).filter_map(|n| self.projection.get(n)).map(|part| part.coord));
+            let found = origin.index.locate(&coords)?;
+            if found.len() != coords.len() {
+                return Err(wrong_count(coords.len(), found.len()));
+            }
+            for (i, at) in found.into_iter().enumerate() {
+                let fetch = self
+                    .fetch(at, finder)
+                    .context(|| format!("chunk {:?}", coords.get(i).map_or(&[][..], |c| &c[..])))?;
+                self.tasks.push(Task { chunk: n + i as u64, fetch });
+            }
+            n = end;
+        }
+        Ok(())
+    }
+
+    fn fetch(&mut self, at: ChunkRef, finder: &mut Finder) -> Result<Fetch> {
+        let chunk_bytes = byte_count(&self.chunk, self.element())?;
+        let check = |length: u64| {
+            if length < chunk_bytes {
+                return Err(Error::new(
+                    ErrorKind::Corrupt,
+                    format!("{length} bytes are stored for an unfiltered chunk of {chunk_bytes}"),
+                ));
+            }
+            Ok(())
+        };
+        Ok(match at {
+            ChunkRef::Absent => Fetch::Fill,
+            ChunkRef::Memory { bytes, mask } => {
+                let index = self.inline.len();
+                let identity = self.pipeline.is_identity(mask);
+                if identity {
+                    check(bytes.len() as u64)?;
+                }
+                self.inline.push(bytes);
+                if identity {
+                    Fetch::InlineStored { index, offset: 0 }
+                } else {
+                    Fetch::Inline { index, mask }
+                }
+            }
+            ChunkRef::Range { source, offset, length, mask } => {
+                let source = finder.source(self, &source);
+                if self.pipeline.is_identity(mask) {
+                    check(length)?;
+                    Fetch::Stored { source, offset, length: chunk_bytes }
+                } else {
+                    Fetch::Encoded { source, offset, length, mask }
+                }
+            }
+        })
+    }
+}
+
+fn wrong_count(wanted: usize, got: usize) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("the chunk index answers {got} of {wanted} questions"))
+}
+
+/// Numbers the sources of a part, each once.
+struct Finder {
+    known: HashMap<*const (), usize>,
+}
+
+impl Finder {
+    fn source(&mut self, part: &mut Part, source: &Arc<dyn Source>) -> usize {
+        let (sources, hints) = (&mut part.sources, &mut part.hints);
+        *self.known.entry(Arc::as_ptr(source).cast()).or_insert_with(|| {
+            sources.push(source.clone());
+            hints.push(source.hints());
+            sources.len() - 1
+        })
+    }
+}
+
+/// Fills first, then what is in memory, then by place in the sources.
+fn order(task: &Task) -> (u8, usize, u64) {
+    match task.fetch {
+        Fetch::Fill => (0, 0, task.chunk),
+        Fetch::Inline { index, .. } | Fetch::InlineStored { index, .. } => (1, index, task.chunk),
+        Fetch::Encoded { source, offset, .. } | Fetch::Stored { source, offset, .. } => (2, source, offset),
+    }
+}
+
+/// Extents of blocks of about [`BLOCK`] bytes in which elements follow one another as in the array: whole on the fast
+/// axes, one on the slow ones.
+fn block_shape(dims: &[u64], element: usize) -> Vec<u64> {
+    let mut block = vec![1; dims.len()];
+    let mut bytes = (element as u64).max(1);
+    for (extent, &dim) in block.iter_mut().zip(dims).rev() {
+        let fit = (BLOCK / bytes).clamp(1, dim.max(1));
+        *extent = fit;
+        bytes = bytes.saturating_mul(fit);
+        if fit < dim {
+            break;
+        }
+    }
+    block
+}
+
+/// Neighbouring tasks that are fetched together: on a local source those whose requests are joined, on a remote one as
+/// many as may be in flight at a time. Everything else stands alone.
+fn units(part: &Part, limits: &Limits) -> Result<Vec<Range<usize>>> {
+    let element = part.element() as u64;
+    let mut units: Vec<Range<usize>> = Vec::new();
+    // Source, end of its last range, and bytes of the unit that is being made.
+    let mut open: Option<(usize, u64, u64)> = None;
+    // Fetching, waiting and decoding: three batches may be there at a time.
+    let remote_unit = (limits.in_flight / 3).max(1);
+    let fill_unit = 64;
+    for (i, task) in part.tasks.iter().enumerate() {
+        let (source, offset, length) = match task.fetch {
+            Fetch::Encoded { source, offset, length, .. } => (source, offset, length),
+            Fetch::Stored { source, offset, length } => {
+                let wanted = part.projection.get(task.chunk).map_or(0, |p| p.count() as u64);
+                (source, offset, length.min(wanted.saturating_mul(element)))
+            }
+            Fetch::Fill => {
+                match units.last_mut() {
+                    Some(last) if last.len() < fill_unit => last.end = i + 1,
+                    _ => units.push(i..i + 1),
+                }
+                continue;
+            }
+            _ => {
+                open = None;
+                units.push(i..i + 1);
+                continue;
+            }
+        };
+        let hints = part.hints.get(source).copied().unwrap_or(super::NO_HINTS);
+        let end = offset.saturating_add(length);
+        let joins = open.is_some_and(|(same, last_end, bytes)| {
+            same == source
+                && if hints.latency == Latency::Remote {
+                    bytes.saturating_add(length) <= remote_unit
+                } else {
+                    matches!(task.fetch, Fetch::Encoded { .. })
+                        && offset >= last_end
+                        && offset - last_end <= hints.gap
+                        && bytes + (end - last_end) <= LOCAL_UNIT.min(hints.max_merged)
+                }
+        });
+        match (units.last_mut(), &mut open) {
+            (Some(last), Some((_, last_end, bytes))) if joins => {
+                last.end = i + 1;
+                *bytes = bytes.saturating_add(end.saturating_sub(*last_end).max(length));
+                *last_end = end;
+            }
+            _ => {
+                units.push(i..i + 1);
+                // Narrowed reads of local data are requests of their own.
+                let joinable =
+                    hints.latency == Latency::Remote || matches!(task.fetch, Fetch::Encoded { .. });
+                open = joinable.then_some((source, end, length));
+            }
+        }
+    }
+    Ok(units)
+}
+
+impl Part {
+    /// The ranges that a unit of a local source reads: one for joined tasks.
+    pub(crate) fn joined(&self, unit: &Range<usize>) -> Option<(usize, ByteRange)> {
+        let tasks = self.tasks.get(unit.clone())?;
+        let (first, last) = (tasks.first()?, tasks.last()?);
+        match (first.fetch, last.fetch) {
+            (
+                Fetch::Encoded { source, offset, .. },
+                Fetch::Encoded { source: same, offset: last, length, .. },
+            ) if source == same => {
+                let end = last.checked_add(length)?;
+                Some((source, ByteRange::new(offset, end.checked_sub(offset)?)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Number of chunks that hold selected elements.
+    pub fn chunks(&self) -> u64 {
+        self.projection.len()
+    }
+
+    /// Elements that the part writes.
+    pub fn elements(&self) -> Result<u64> {
+        self.region.count()
+    }
+
+    /// Whether the part writes every element of a result with these extents.
+    pub(crate) fn covers(&self) -> bool {
+        matches!(
+            (self.region.count(), element_count(self.region.extents())),
+            (Ok(written), Ok(all)) if written == all
+        )
+    }
+
+    pub(crate) fn inline_bytes(&self, index: usize) -> Result<&Bytes> {
+        self.inline.get(index).ok_or_else(|| Error::invalid("a plan names bytes that it does not hold"))
+    }
+}
