@@ -95,6 +95,17 @@ pub struct Links {
     pub faults: Vec<Fault>,
 }
 
+/// A named extent that arrays share, where the format itself knows such.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dimension {
+    /// Its name.
+    pub name: Name,
+    /// Its length now.
+    pub length: u64,
+    /// Whether it may grow.
+    pub unlimited: bool,
+}
+
 /// Extents of an array or attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dataspace {
@@ -137,6 +148,8 @@ pub struct Attribute {
     pub space: Dataspace,
     /// Elements as stored, in C order; exactly count × size bytes.
     pub data: Bytes,
+    /// Its place among the attributes of its object as they were made, where known.
+    pub order: Option<u64>,
 }
 
 /// An attribute that may not be readable; its name is then known if it was.
@@ -331,6 +344,17 @@ pub trait Hierarchy: Send + Sync + fmt::Debug {
 
     /// Type, extents, layout and filters of an array.
     fn array(&self, node: &NodeId) -> Result<(ArrayMeta, Storage)>;
+
+    /// The dimensions that a group declares, in the order of declaration; none in a format without such a notion.
+    fn dimensions(&self, _group: &NodeId) -> Result<Vec<Dimension>> {
+        Ok(Vec::new())
+    }
+
+    /// What the format itself calls the axes of an array, slowest first; `None` where it has no names for them.
+    /// What attributes say about names is a convention, and not meant here.
+    fn dimension_names(&self, _array: &NodeId) -> Result<Option<Vec<Option<Name>>>> {
+        Ok(None)
+    }
 
     /// A committed datatype.
     fn datatype(&self, node: &NodeId) -> Result<DType>;

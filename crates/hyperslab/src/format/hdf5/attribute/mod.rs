@@ -30,7 +30,11 @@ pub fn attributes(objects: &Objects, header: &Header) -> Result<Vec<AttributeEnt
     };
     match info.filter(|info| info.heap != UNDEFINED) {
         Some(info) => dense(objects, &info, &mut entries)?,
-        None => entries.extend(header.all(kind::ATTRIBUTE).map(|m| attribute(objects, m))),
+        None => {
+            let numbered = header.all(kind::ATTRIBUTE).zip(0u64..);
+            entries
+                .extend(numbered.map(|(m, i)| attribute(objects, m, m.creation_order.map_or(i, u64::from))));
+        }
     }
     let key = |entry: &AttributeEntry| match entry {
         Ok(attribute) => Some(attribute.name.clone()),
@@ -70,30 +74,35 @@ fn dense(objects: &Objects, info: &AttributeInfo, entries: &mut Vec<AttributeEnt
 }
 
 fn record_attribute(objects: &Objects, heap: &FractalHeap, record: &[u8]) -> AttributeEntry {
-    let message = || -> Result<Message> {
+    let message = || -> Result<(Message, u64)> {
         let mut c = Cursor::new(record, RECORD, 0);
         let mut id = [0; 8];
         id.copy_from_slice(c.take(8)?);
         // Bit 1: the identifier is one of the shared message table's heap.
-        if c.u8()? & 0x02 != 0 {
-            return objects.shared_message(kind::ATTRIBUTE, &id);
+        let shared = c.u8()? & 0x02 != 0;
+        let order = u64::from(c.u32()?);
+        if shared {
+            return Ok((objects.shared_message(kind::ATTRIBUTE, &id)?, order));
         }
         let bytes = heap.object(&id)?;
-        Ok(Message { kind: kind::ATTRIBUTE, flags: 0, creation_order: None, bytes, offset: 0 })
+        Ok((Message { kind: kind::ATTRIBUTE, flags: 0, creation_order: None, bytes, offset: 0 }, order))
     };
-    message().map_err(|e| (None, e)).and_then(|message| attribute(objects, &message))
+    message().map_err(|e| (None, e)).and_then(|(message, order)| attribute(objects, &message, order))
 }
 
-/// The attribute in a message.
-fn attribute(objects: &Objects, message: &Message) -> AttributeEntry {
+/// The attribute in a message, the `order`-th of its object.
+fn attribute(objects: &Objects, message: &Message, order: u64) -> AttributeEntry {
     let mut name: Option<Name> = None;
-    decode(objects, message, &mut name).map_err(|e| match &name {
-        Some(n) => {
-            let e = e.context(format!("attribute {n}"));
-            (name, e)
-        }
-        None => (None, e),
-    })
+    match decode(objects, message, &mut name) {
+        Ok(attribute) => Ok(Attribute { order: Some(order), ..attribute }),
+        Err(e) => match &name {
+            Some(n) => {
+                let e = e.context(format!("attribute {n}"));
+                Err((name, e))
+            }
+            None => Err((None, e)),
+        },
+    }
 }
 
 fn decode(objects: &Objects, message: &Message, name: &mut Option<Name>) -> Result<Attribute> {
@@ -117,5 +126,5 @@ fn decode(objects: &Objects, message: &Message, name: &mut Option<Name>) -> Resu
             format!("{length} bytes of elements wanted, {} are there", parts.data.len()),
         ));
     }
-    Ok(Attribute { name: parts.name, dtype, space, data: parts.data.slice(..length) })
+    Ok(Attribute { name: parts.name, dtype, space, data: parts.data.slice(..length), order: None })
 }
