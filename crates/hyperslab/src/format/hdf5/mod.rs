@@ -21,3 +21,5 @@ pub mod reference;
 pub mod superblock;
 #[cfg(test)]
 pub(crate) mod test_space;
+#[cfg(test)]
+mod tests;
