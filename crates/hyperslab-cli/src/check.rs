@@ -1,9 +1,225 @@
-//! `check`.
+//! `check`: is everything in this file sound?
 
 use crate::args::Check;
-use crate::output::{Failure, Out, Outcome};
-use hyperslab::OpenOptions;
+use crate::json::Json;
+use crate::output::{self, Failure, Out, Outcome, Progress, Style};
+use hyperslab::array::{Array, Item, Verdict};
+use hyperslab::model::{Fault, NodeKind};
+use hyperslab::{Error, ErrorKind, File, Object, OpenOptions};
 
-pub(crate) fn run(_: &Check, _: &OpenOptions, _: &mut Out) -> Outcome<bool> {
-    Err(Failure::Other("check is not there yet".into()))
+/// Everything that was found.
+#[derive(Default)]
+struct Report {
+    faults: Vec<Found>,
+    /// What could not be looked at, or is worth knowing.
+    notes: Vec<Found>,
+    objects: u64,
+    attributes: u64,
+    chunks: u64,
+    bytes: u64,
+    hashes: u64,
+}
+
+/// A fault, and the object it belongs to.
+struct Found {
+    object: String,
+    error: Error,
+}
+
+/// More faults than these are only counted.
+const SHOWN: usize = 10_000;
+
+impl Report {
+    fn add(&mut self, object: &str, error: Error) {
+        // What we lack, or were told not to do, is no fault of the file.
+        let ours = matches!(
+            error.kind(),
+            ErrorKind::Unsupported | ErrorKind::Permission | ErrorKind::LimitExceeded | ErrorKind::NotFound
+        );
+        let list = if ours { &mut self.notes } else { &mut self.faults };
+        if list.len() < SHOWN {
+            list.push(Found { object: object.into(), error });
+        }
+    }
+}
+
+/// Checks one file; false if there are faults.
+pub(crate) fn run(arguments: &Check, options: &OpenOptions, out: &mut Out) -> Outcome<bool> {
+    let mut report = Report::default();
+    let mut file_notes = Vec::new();
+    match hyperslab::open_with(arguments.file.as_str(), options) {
+        Ok(file) => {
+            let state =
+                file.info().notes.into_iter().filter(|(key, _)| matches!(*key, "status" | "base address"));
+            file_notes.extend(state.map(|(key, text)| format!("{key}: {text}")));
+            check(&file, &mut report);
+        }
+        // The file is there, and its outermost structure is broken.
+        Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::Checksum | ErrorKind::Truncated) => {
+            report.add("", e);
+        }
+        Err(e) => return Err(Failure::Library(e)),
+    }
+    let sound = report.faults.is_empty();
+    if arguments.json {
+        print_json(arguments, &report, &file_notes, out)?;
+    } else {
+        print_text(arguments, &report, &file_notes, out)?;
+    }
+    Ok(sound)
+}
+
+fn check(file: &File, report: &mut Report) {
+    file.check(&mut |Fault { object, error }| {
+        report.add(&object.map(|o| o.to_string()).unwrap_or_default(), error);
+    });
+    let mut progress = Progress::new("checking", None);
+    for entry in file.walk() {
+        progress.step(1);
+        match &entry.item {
+            Item::Group(_, links) => {
+                if let Ok(links) = links {
+                    for fault in &links.faults {
+                        report.add(&entry.path, copy(&fault.error));
+                    }
+                }
+            }
+            Item::Object(_, NodeKind::Array | NodeKind::Datatype | NodeKind::Group) => {}
+            Item::Fault(_, e) => {
+                report.add(&entry.path, copy(e));
+                continue;
+            }
+            _ => continue,
+        }
+        if let Item::Group(_, Err(e)) = &entry.item {
+            report.add(&entry.path, copy(e));
+        }
+        report.objects += 1;
+        match entry.open(file) {
+            Ok(object) => check_object(&entry.path, &object, report),
+            Err(e) => report.add(&entry.path, e),
+        }
+    }
+}
+
+/// The same error for a second owner.
+fn copy(e: &Error) -> Error {
+    let mut copy = Error::new(e.kind(), e.message().to_string());
+    if let Some((structure, offset)) = e.place() {
+        copy = copy.at(structure.to_string(), offset);
+    }
+    copy
+}
+
+fn check_object(path: &str, object: &Object, report: &mut Report) {
+    match object.attributes() {
+        Ok(entries) => {
+            for entry in entries {
+                report.attributes += 1;
+                match entry {
+                    Ok(a) => {
+                        if let Err(e) = object.attribute_value(&a) {
+                            report.add(path, e);
+                        }
+                    }
+                    Err((Some(name), e)) => report.add(path, e.context(format!("attribute {name}"))),
+                    Err((None, e)) => report.add(path, e.context("an attribute")),
+                }
+            }
+        }
+        Err(e) => report.add(path, e),
+    }
+    if let Object::Array(array) = object {
+        let verified = array.verify(&mut |fault| report.add(path, fault.error));
+        report.chunks += verified.chunks;
+        report.bytes = report.bytes.saturating_add(verified.bytes);
+        provenance(path, array, report);
+    }
+}
+
+fn provenance(path: &str, array: &Array, report: &mut Report) {
+    match array.verify_provenance() {
+        Ok(provenance) => match provenance.verdict {
+            Verdict::NoHash => {}
+            Verdict::Ok => report.hashes += 1,
+            Verdict::Mismatch { stated, computed } => {
+                let text = format!(
+                    "provenance: the elements hash to {computed}, but _provenance_sha256 says {stated}"
+                );
+                report.add(path, Error::new(ErrorKind::Checksum, text));
+            }
+        },
+        // A file whose attributes or chunks are broken has said so already.
+        Err(e) if e.message().contains("_provenance_sha256") => report.add(path, e),
+        Err(_) => {}
+    }
+}
+
+/// What was looked at, in words.
+fn summary(report: &Report) -> String {
+    let hashes = match report.hashes {
+        0 => String::new(),
+        n => format!(", {n} provenance hashes"),
+    };
+    format!(
+        "{} objects, {} attributes, {} chunks of {}{hashes}",
+        report.objects,
+        report.attributes,
+        report.chunks,
+        output::bytes(report.bytes)
+    )
+}
+
+fn print_text(arguments: &Check, report: &Report, file_notes: &[String], out: &mut Out) -> Outcome<()> {
+    let object =
+        |found: &Found| if found.object.is_empty() { String::new() } else { format!("{}: ", found.object) };
+    for found in &report.faults {
+        out.line(format_args!("{} {}{}", out.paint(Style::Red, "fault"), object(found), found.error))?;
+    }
+    for found in &report.notes {
+        out.line(format_args!(
+            "{} {}{}",
+            out.paint(Style::Yellow, "not checked"),
+            object(found),
+            found.error
+        ))?;
+    }
+    for note in file_notes {
+        out.line(format_args!("{} {note}", out.paint(Style::Yellow, "note")))?;
+    }
+    let verdict = match report.faults.len() {
+        0 => out.paint(Style::Green, "sound"),
+        1 => out.paint(Style::Red, "1 fault"),
+        n if n >= SHOWN => out.paint(Style::Red, format_args!("at least {n} faults")),
+        n => out.paint(Style::Red, format_args!("{n} faults")),
+    };
+    out.line(format_args!("{}: {verdict}: {}", arguments.file, summary(report)))
+}
+
+fn print_json(arguments: &Check, report: &Report, file_notes: &[String], out: &mut Out) -> Outcome<()> {
+    let list = |found: &[Found]| {
+        Json::list(found.iter().map(|f| {
+            let mut own = vec![
+                ("object", Json::from(f.object.as_str())),
+                ("code", f.error.code().into()),
+                ("message", Json::text(&f.error)),
+            ];
+            if let Some((structure, offset)) = f.error.place() {
+                own.extend([("structure", structure.into()), ("offset", offset.into())]);
+            }
+            Json::map(own)
+        }))
+    };
+    out.line(Json::map([
+        ("file", Json::from(arguments.file.as_str())),
+        ("sound", Json::Bool(report.faults.is_empty())),
+        ("faults", list(&report.faults)),
+        ("not_checked", list(&report.notes)),
+        ("notes", Json::list(file_notes.iter().map(String::as_str))),
+        ("objects", report.objects.into()),
+        ("attributes", report.attributes.into()),
+        ("chunks", report.chunks.into()),
+        ("bytes", report.bytes.into()),
+        ("provenance_hashes", report.hashes.into()),
+    ]))
 }

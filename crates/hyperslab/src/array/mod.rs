@@ -12,6 +12,7 @@ mod provenance;
 mod resolve;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod walk;
 
 pub use address::Address;
@@ -20,4 +21,5 @@ pub use file::{File, open, open_with};
 pub use group::{Group, NamedType, Object};
 pub use options::{OpenOptions, ReadOptions};
 pub use provenance::{Provenance, Verdict};
+pub use verify::Verified;
 pub use walk::{Entry, Item, Walk};

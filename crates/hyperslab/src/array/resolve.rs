@@ -117,8 +117,9 @@ pub(super) fn near(wanted: &str, names: &[String]) -> String {
         .iter()
         .map(|n| {
             let other = n.to_lowercase();
-            let holds = lower.len() > 2 && (other.contains(&lower) || lower.contains(&other));
-            (if holds && !other.is_empty() { 1 } else { distance(&lower, &other) }, n)
+            let holds =
+                lower.len().min(other.len()) > 2 && (other.contains(&lower) || lower.contains(&other));
+            (if holds { 1 } else { distance(&lower, &other) }, n)
         })
         .filter(|(d, n)| *d <= 1 + wanted.len().max(n.len()) / 4)
         .collect();

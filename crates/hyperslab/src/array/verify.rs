@@ -1,0 +1,219 @@
+//! Whether everything stored of an array can be read.
+
+use super::Array;
+use crate::codec::{BindContext, Pipeline, Registry, Scratch};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{ChunkRef, Column, Fault, Layout, Storage};
+use crate::select::{Item, Selection, Slice};
+use crate::shape::{byte_count, element_count, to_usize};
+use crate::source::{ByteRange, Source};
+use std::sync::Arc;
+
+/// What was looked at in one array.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verified {
+    /// Stored chunks, the one of contiguous data included.
+    pub chunks: u64,
+    /// Their stored bytes.
+    pub bytes: u64,
+    /// Chunks that could not be decoded, because this crate lacks a codec.
+    pub skipped: u64,
+}
+
+/// Elements whose variable-length data is resolved at a time.
+const SLAB: u64 = 1 << 16;
+
+impl Array {
+    /// Looks at everything stored of this array: every entry of its chunk index, every chunk through its filters and
+    /// their checksums, all variable-length data and all references. What is wrong goes to `fault`, and the look goes
+    /// on; a codec that is not there is counted, and is one fault of kind [`ErrorKind::Unsupported`].
+    pub fn verify(&self, fault: &mut dyn FnMut(Fault)) -> Verified {
+        let mut verified = Verified::default();
+        let mut report = |error: Error| {
+            fault(Fault {
+                object: Some(self.node().clone()),
+                error: error.context(format!("array {}", self.path())),
+            });
+        };
+        match self.storage() {
+            Storage::Chunks(_) => self.verify_chunks(&mut verified, &mut report),
+            Storage::Virtual(mappings) => {
+                for mapping in mappings.iter() {
+                    // Missing sources are allowed: they give the fill value. Those that are there must open.
+                    if mapping.file.as_bytes() != b"."
+                        && !mapping.file.as_bytes().contains(&b'%')
+                        && let Err(e) = self.hierarchy().neighbour(&mapping.file)
+                    {
+                        report(e.context(format!("source {} of the virtual dataset", mapping.file)));
+                    }
+                }
+            }
+        }
+        if !self.dtype().is_fixed() && verified.skipped == 0 {
+            self.verify_pointers(&mut report);
+        }
+        verified
+    }
+
+    fn verify_chunks(&self, verified: &mut Verified, report: &mut dyn FnMut(Error)) {
+        let meta = self.meta();
+        let (pipeline, lengths) = match self.pipeline() {
+            Ok(pipeline) => pipeline,
+            Err(e) => return report(e),
+        };
+        let mut found = Vec::new();
+        let mut faults = Vec::new();
+        let scanned = self.chunks(
+            &mut |coord, chunk| {
+                found.push((coord, chunk));
+                Ok(())
+            },
+            &mut |f| faults.push(f.error),
+        );
+        faults.into_iter().chain(scanned.err()).for_each(&mut *report);
+        let chunked = matches!(meta.layout, Layout::Chunked { .. });
+        let (mut scratch, mut decoded) = (Scratch::default(), Vec::new());
+        let mut lacking = false;
+        for (coord, chunk) in found {
+            let name =
+                |e: Error| if chunked { e.context(format!("chunk {:?}", coord.as_slice())) } else { e };
+            let length = match &chunk {
+                ChunkRef::Range { length, .. } => *length,
+                ChunkRef::Memory { bytes, .. } => bytes.len() as u64,
+                ChunkRef::Absent => continue,
+            };
+            verified.chunks += 1;
+            verified.bytes = verified.bytes.saturating_add(length);
+            match verify_chunk(&chunk, &pipeline, lengths, chunked, &mut decoded, &mut scratch) {
+                Ok(()) => {}
+                Err(e) if e.kind() == ErrorKind::Unsupported => {
+                    verified.skipped += 1;
+                    if !std::mem::replace(&mut lacking, true) {
+                        report(name(e));
+                    }
+                }
+                Err(e) => report(name(e)),
+            }
+        }
+    }
+
+    /// The stages of the chunks, and the most bytes that one may decode to.
+    fn pipeline(&self) -> Result<(Pipeline, u64)> {
+        let meta = self.meta();
+        let chunk = meta.chunk_shape();
+        let chunk_bytes = byte_count(chunk, meta.dtype.size())?;
+        let context = BindContext { dtype: &meta.dtype, chunk, chunk_bytes };
+        Ok((Registry::default().pipeline(&meta.filters, &context)?, self.options().limits.chunk))
+    }
+
+    /// Resolves all variable-length data and all references.
+    fn verify_pointers(&self, report: &mut dyn FnMut(Error)) {
+        let result = (|| {
+            let dims = self.shape();
+            if self.meta().space.is_null() || element_count(dims)? == 0 {
+                return Ok(());
+            }
+            let rows = dims.first().copied().unwrap_or(1);
+            let row = element_count(dims.get(1..).unwrap_or(&[]))?.max(1);
+            let step = (SLAB / row).max(1);
+            let mut from = 0;
+            while from < rows {
+                let to = rows.min(from.saturating_add(step));
+                let selection = if dims.is_empty() {
+                    Selection::all()
+                } else {
+                    let edge = |at: u64| i64::try_from(at).ok();
+                    Selection::vectorised(vec![Item::Slice(Slice {
+                        start: edge(from),
+                        stop: edge(to),
+                        step: 1,
+                    })])
+                };
+                let raw = self.read_raw(selection)?;
+                let count = to_usize(element_count(&raw.shape)?)?;
+                broken(self.decode(&raw.dtype, raw.bytes.into(), count)?.column(), report);
+                from = to;
+            }
+            Ok::<(), Error>(())
+        })();
+        if let Err(e) = result {
+            report(e);
+        }
+    }
+}
+
+/// Reports the references of a column that can't be resolved. Types nest no deeper than their decoding allows.
+fn broken(column: &Column, report: &mut dyn FnMut(Error)) {
+    match column {
+        Column::Sequence { items, .. } | Column::Array { items, .. } => broken(items, report),
+        Column::Compound { columns, .. } => columns.iter().for_each(|c| broken(c, report)),
+        Column::Reference(references) => {
+            for (i, e) in references.iter().enumerate().filter_map(|(i, r)| r.as_ref().err().map(|e| (i, e)))
+            {
+                let e = Error::new(e.kind(), format!("reference {i} can't be resolved: {}", e.message()));
+                report(e);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn verify_chunk(
+    chunk: &ChunkRef,
+    pipeline: &Pipeline,
+    limit: u64,
+    chunked: bool,
+    decoded: &mut Vec<u8>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    match chunk {
+        ChunkRef::Absent => Ok(()),
+        ChunkRef::Memory { bytes, mask } if chunked => {
+            decode(bytes, *mask, pipeline, limit, decoded, scratch)
+        }
+        ChunkRef::Memory { .. } => Ok(()),
+        ChunkRef::Range { source, offset, length, mask } => {
+            let there = source.len()?;
+            if offset.checked_add(*length).is_none_or(|end| end > there) {
+                let text = format!("{length} bytes reach beyond the end of {} at {there:#x}", source.name());
+                return Err(Error::new(ErrorKind::Truncated, text).at("chunk", *offset));
+            }
+            if !chunked {
+                return Ok(());
+            }
+            pipeline.check(*mask)?;
+            if pipeline.is_identity(*mask) {
+                return match pipeline.chunk_bytes() {
+                    wanted if wanted == *length => Ok(()),
+                    wanted => Err(Error::corrupt(
+                        "chunk",
+                        *offset,
+                        format!("{length} bytes are stored where {wanted} belong"),
+                    )),
+                };
+            }
+            let bytes = read(source, *offset, *length)?;
+            decode(&bytes, *mask, pipeline, limit, decoded, scratch).map_err(|e| e.at("chunk", *offset))
+        }
+    }
+}
+
+fn read(source: &Arc<dyn Source>, offset: u64, length: u64) -> Result<bytes::Bytes> {
+    let bytes = source.read(&[ByteRange::new(offset, length)])?.pop();
+    bytes.ok_or_else(|| Error::new(ErrorKind::Io, "the source gave no answer"))
+}
+
+fn decode(
+    bytes: &[u8],
+    mask: u32,
+    pipeline: &Pipeline,
+    limit: u64,
+    decoded: &mut Vec<u8>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    if pipeline.chunk_bytes() > limit {
+        return Err(Error::limit("bytes of a decoded chunk", pipeline.chunk_bytes().into(), limit.into()));
+    }
+    pipeline.decode(bytes, mask, decoded, scratch)
+}
