@@ -1,11 +1,11 @@
 //! Whether everything stored of an array can be read.
 
 use super::Array;
-use crate::codec::{BindContext, Pipeline, Registry, Scratch};
+use crate::codec::{Pipeline, Scratch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ChunkRef, Column, Fault, Layout, Storage};
 use crate::select::{Item, Selection, Slice};
-use crate::shape::{byte_count, element_count, to_usize};
+use crate::shape::{element_count, to_usize};
 use crate::source::{ByteRange, Source};
 use std::sync::Arc;
 
@@ -58,7 +58,8 @@ impl Array {
 
     fn verify_chunks(&self, verified: &mut Verified, report: &mut dyn FnMut(Error)) {
         let meta = self.meta();
-        let (pipeline, lengths) = match self.pipeline() {
+        let limit = self.options().limits.chunk;
+        let pipeline = match self.pipeline() {
             Ok(pipeline) => pipeline,
             Err(e) => return report(e),
         };
@@ -85,7 +86,7 @@ impl Array {
             };
             verified.chunks += 1;
             verified.bytes = verified.bytes.saturating_add(length);
-            match verify_chunk(&chunk, &pipeline, lengths, chunked, &mut decoded, &mut scratch) {
+            match verify_chunk(&chunk, pipeline, limit, chunked, &mut decoded, &mut scratch) {
                 Ok(()) => {}
                 Err(e) if e.kind() == ErrorKind::Unsupported => {
                     verified.skipped += 1;
@@ -96,15 +97,6 @@ impl Array {
                 Err(e) => report(name(e)),
             }
         }
-    }
-
-    /// The stages of the chunks, and the most bytes that one may decode to.
-    fn pipeline(&self) -> Result<(Pipeline, u64)> {
-        let meta = self.meta();
-        let chunk = meta.chunk_shape();
-        let chunk_bytes = byte_count(chunk, meta.dtype.size())?;
-        let context = BindContext { dtype: &meta.dtype, chunk, chunk_bytes };
-        Ok((Registry::default().pipeline(&meta.filters, &context)?, self.options().limits.chunk))
     }
 
     /// Resolves all variable-length data and all references.
