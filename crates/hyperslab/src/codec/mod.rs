@@ -3,6 +3,7 @@
 //! A [`FilterSpec`] is what a file says about one stage; a [`Registry`] turns it into a [`Codec`] bound to the element
 //! type and the chunk; a [`Pipeline`] is the stages of one array in the order in which they encode.
 
+mod bits;
 mod bitshuffle;
 mod blosc;
 mod bzip2;
@@ -11,11 +12,14 @@ mod fletcher32;
 mod lz;
 mod lz4;
 mod lzf;
+mod nbit;
 mod pipeline;
 mod quantize;
 mod registry;
+mod scaleoffset;
 mod scratch;
 mod shuffle;
+mod szip;
 #[cfg(test)]
 mod tests;
 mod zstandard;

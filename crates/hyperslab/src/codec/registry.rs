@@ -2,7 +2,10 @@
 
 use super::pipeline::{Pipeline, Stage};
 use super::{BindContext, Codec, FilterSpec};
-use super::{bitshuffle, blosc, bzip2, deflate, fletcher32, lz4, lzf, quantize, shuffle, zstandard};
+use super::{
+    bitshuffle, blosc, bzip2, deflate, fletcher32, lz4, lzf, nbit, quantize, scaleoffset, shuffle, szip,
+    zstandard,
+};
 use crate::error::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,10 +24,13 @@ pub struct Registry {
 
 impl Default for Registry {
     fn default() -> Self {
-        let hdf5: [(u16, Bind); 12] = [
+        let hdf5: [(u16, Bind); 15] = [
             (deflate::HDF5_ID, deflate::bind),
             (shuffle::HDF5_ID, shuffle::bind),
             (fletcher32::HDF5_ID, fletcher32::bind),
+            (szip::HDF5_ID, szip::bind),
+            (nbit::HDF5_ID, nbit::bind),
+            (scaleoffset::HDF5_ID, scaleoffset::bind),
             (bzip2::HDF5_ID, bzip2::bind),
             (lzf::HDF5_ID, lzf::bind),
             (lz4::HDF5_ID, lz4::bind),

@@ -71,10 +71,18 @@ class Pack:
         configure(p)
         d = self.create(ftype, p, data.shape)
         d.write(h5s.ALL, h5s.ALL, data, mtype)
+        # Closed and opened again, so that the cache of chunks does not answer for the filters.
+        name_in_file = h5py.h5i.get_name(d)
+        del d
         self.file.flush()
+        d = h5d.open(self.file.id, name_in_file)
         # Read as stored, and stored again without filters.
         stored = np.empty(data.shape, f"V{ftype.get_size()}")
-        d.read(h5s.ALL, h5s.ALL, stored, ftype)
+        try:
+            d.read(h5s.ALL, h5s.ALL, stored, ftype)
+        except OSError as e:
+            print(name, "cannot be read back:", e)
+            return
         plain = self.create(ftype, plist(data.shape), data.shape)
         plain.write(h5s.ALL, h5s.ALL, stored, ftype)
         self.file.flush()
@@ -191,10 +199,11 @@ def nbit(pack, n):
     t.insert(b"a", 1, small)
     t.insert(b"b", 4, array)
     t.insert(b"c", 17, inner)
-    t.insert(b"d", 24, h5t.array_create(inner, (3,)))
     t.insert(b"s", 40, fixed_string(6))
     t.insert(b"f", 48, half)
     t.insert(b"g", 56, h5t.IEEE_F64BE)
+    # Last, as libhdf5 loses its place in the parameters behind an array of compounds.
+    t.insert(b"d", 24, h5t.array_create(inner, (3,)))
     rng = np.random.default_rng(5)
     stored = np.frombuffer(rng.bytes(64 * n), "V64")
     pack.add("nbit-compound", clean(pack, stored, t), nbit_filter, t, t)
