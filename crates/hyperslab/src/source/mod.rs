@@ -1,18 +1,22 @@
 //! Where bytes come from. A source knows nothing of types, codecs or formats.
 //!
-//! [`Source`] is an immutable run of bytes, read by range.
+//! [`Source`] is an immutable run of bytes, read by range; [`Store`] maps names to such runs.
 
 mod cache;
 mod file;
 mod memory;
 mod merge;
 mod neighbour;
+pub mod store;
+mod window;
 
 pub use cache::CachedSource;
 pub use file::FileSource;
 pub use memory::MemorySource;
 pub use merge::{Merged, merge};
 pub use neighbour::{Neighbour, Neighbours};
+pub use store::{DirectoryStore, MemoryStore, Store, ZipStore};
+pub use window::Window;
 
 use crate::error::Result;
 use bytes::Bytes;

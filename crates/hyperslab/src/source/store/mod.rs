@@ -1,0 +1,217 @@
+//! Named objects: what a Zarr hierarchy lives in. A directory tree, a zip file, memory.
+//!
+//! A [`Store`] maps keys to immutable bytes. A key is a path of names joined by `/`, without a leading or trailing one:
+//! `ocean/sst/c/0/0`. A *prefix* names everything below it: the prefix `ocean` holds `ocean/sst/c/0/0` but not
+//! `ocean2`; the empty prefix holds all. An object is never a prefix of another.
+
+#[cfg(test)]
+mod contract;
+mod directory;
+mod memory;
+#[cfg(test)]
+mod tests;
+mod zip;
+
+pub use directory::DirectoryStore;
+pub use memory::MemoryStore;
+pub use zip::ZipStore;
+
+use super::{ByteRange, ReadHints, Source};
+use crate::error::{Error, ErrorKind, Result};
+use bytes::Bytes;
+use std::fmt;
+use std::sync::Arc;
+
+/// Which bytes of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// All of them.
+    Whole,
+    /// Exactly these; beyond the end is [`ErrorKind::Truncated`].
+    Range(ByteRange),
+    /// The last so many; fewer if there are not as many.
+    Suffix(u64),
+}
+
+/// One question to a store: these bytes of that object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Get {
+    /// The object.
+    pub key: String,
+    /// Which of its bytes.
+    pub part: Part,
+}
+
+impl Get {
+    /// All of `key`.
+    pub fn whole(key: impl Into<String>) -> Get {
+        Get { key: key.into(), part: Part::Whole }
+    }
+
+    /// A range of `key`.
+    pub fn range(key: impl Into<String>, range: ByteRange) -> Get {
+        Get { key: key.into(), part: Part::Range(range) }
+    }
+
+    /// The last `length` bytes of `key`.
+    pub fn suffix(key: impl Into<String>, length: u64) -> Get {
+        Get { key: key.into(), part: Part::Suffix(length) }
+    }
+}
+
+/// Which state of an object: equal versions of one key mean equal bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Version(pub String);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What must hold for an object to be written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Precondition {
+    /// Nothing.
+    #[default]
+    None,
+    /// There is no such object; otherwise [`ErrorKind::AlreadyExists`].
+    Absent,
+    /// It is in this state; otherwise [`ErrorKind::Changed`].
+    Matches(Version),
+}
+
+/// The next names below a prefix, each list sorted by bytes. A name can be in both only in stores that let an object be
+/// a prefix.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Names of objects.
+    pub objects: Vec<String>,
+    /// Names below which there is more.
+    pub prefixes: Vec<String>,
+}
+
+/// Named objects.
+///
+/// Contract: `None` is given only if the store says that the object does not exist; every other failure is an error that
+/// names the object. Reads give exactly the bytes asked for. A put is all or nothing: readers see the old object or the new
+/// one. All calls may be made from any number of threads.
+pub trait Store: Send + Sync + fmt::Debug {
+    /// Length of an object in bytes; `None` if there is no such object, also where the key is only a prefix.
+    fn len(&self, key: &str) -> Result<Option<u64>>;
+
+    /// The whole object.
+    fn get(&self, key: &str) -> Result<Option<Bytes>> {
+        one(self.get_many(&[Get::whole(key)]))
+    }
+
+    /// A range of an object.
+    fn get_range(&self, key: &str, range: ByteRange) -> Result<Option<Bytes>> {
+        one(self.get_many(&[Get::range(key, range)]))
+    }
+
+    /// Many parts of many objects; the answers stand in the order of the questions, one for each.
+    fn get_many(&self, gets: &[Get]) -> Vec<Result<Option<Bytes>>>;
+
+    /// The state of an object, for [`Precondition::Matches`].
+    fn version(&self, key: &str) -> Result<Option<Version>>;
+
+    /// Writes an object, whole, and gives its new state.
+    fn put(&self, key: &str, bytes: Bytes, when: &Precondition) -> Result<Version>;
+
+    /// Removes an object; whether it was there.
+    fn delete(&self, key: &str) -> Result<bool>;
+
+    /// The keys of all objects below a prefix, sorted by bytes.
+    fn list(&self, prefix: &str) -> Result<Vec<String>>;
+
+    /// The next names below a prefix.
+    fn search(&self, prefix: &str) -> Result<Listing>;
+
+    /// Costs, for planning.
+    fn hints(&self) -> ReadHints;
+
+    /// What to call it in messages: a path or URL.
+    fn name(&self) -> String;
+
+    /// An object as a source of bytes; `None` if there is no such object.
+    fn open(&self, key: &str) -> Result<Option<Arc<dyn Source>>>;
+}
+
+/// The only answer of a batch of one.
+fn one<T>(mut answers: Vec<Result<T>>) -> Result<T> {
+    answers.pop().unwrap_or_else(|| Err(Error::new(ErrorKind::Io, "the store gave no answer")))
+}
+
+/// Fails unless `key` is one: names joined by `/`, none of them empty, `.` or `..`.
+pub fn check_key(key: &str) -> Result<()> {
+    let plain = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('\0');
+    if key.split('/').all(plain) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{key:?} is no key: names joined by /, none of them empty, . or ..")))
+}
+
+/// The prefix without a trailing `/`, checked as a key is; empty for all.
+fn check_prefix(prefix: &str) -> Result<&str> {
+    let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
+    if !prefix.is_empty() {
+        check_key(prefix)?;
+    }
+    Ok(prefix)
+}
+
+/// What stands behind `prefix` in `key`, if the prefix holds the key.
+fn below<'a>(prefix: &str, key: &'a str) -> Option<&'a str> {
+    if prefix.is_empty() { Some(key) } else { key.strip_prefix(prefix)?.strip_prefix('/') }
+}
+
+/// The next names below `prefix` among keys in order, all of which it holds.
+fn next_names<'a>(prefix: &str, keys: impl Iterator<Item = &'a str>) -> Listing {
+    let mut listing = Listing::default();
+    for rest in keys.filter_map(|key| below(prefix, key)) {
+        match rest.split_once('/') {
+            None => listing.objects.push(rest.to_owned()),
+            Some((name, _)) if listing.prefixes.last().is_none_or(|last| last != name) => {
+                listing.prefixes.push(name.to_owned());
+            }
+            Some(_) => {}
+        }
+    }
+    // Keys in order do not give names in order: `a-b/c` stands before `a/c`.
+    listing.prefixes.sort_unstable();
+    listing.prefixes.dedup();
+    listing
+}
+
+/// Which bytes `part` asks of an object of `length` bytes.
+fn wanted(part: Part, length: u64) -> Result<ByteRange> {
+    match part {
+        Part::Whole => Ok(ByteRange::new(0, length)),
+        Part::Suffix(n) => Ok(ByteRange::new(length - n.min(length), n.min(length))),
+        Part::Range(range) => match range.end() {
+            Some(end) if end <= length => Ok(range),
+            _ => Err(super::memory::past_end(range, length)),
+        },
+    }
+}
+
+/// The bytes of `part` in the whole object.
+fn cut(bytes: &Bytes, part: Part) -> Result<Bytes> {
+    let range = wanted(part, bytes.len() as u64)?;
+    // It lies within the buffer.
+    Ok(bytes.slice(range.offset as usize..(range.offset + range.length) as usize))
+}
+
+/// The error for a store that cannot be written.
+fn read_only(name: &str) -> Error {
+    Error::unsupported(format!("writing to {name}"))
+}
+
+/// A precondition that does not hold.
+fn refused(key: &str, when: &Precondition) -> Error {
+    match when {
+        Precondition::Absent => Error::new(ErrorKind::AlreadyExists, format!("{key} exists already")),
+        _ => Error::new(ErrorKind::Changed, format!("{key} was changed by somebody else")),
+    }
+}
