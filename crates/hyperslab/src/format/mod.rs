@@ -1,6 +1,8 @@
 //! File formats: each a [`Hierarchy`], some metadata and a chunk index. Nothing else.
 
 pub mod hdf5;
+#[cfg(test)]
+mod tests;
 
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;

@@ -1,8 +1,5 @@
 //! Attributes: in the object header (compact) or in a fractal heap (dense).
 
-#[cfg(test)]
-mod tests;
-
 use super::btree::v2::Tree;
 use super::heap::FractalHeap;
 use super::message::attribute::{AttributeInfo, AttributeMessage};

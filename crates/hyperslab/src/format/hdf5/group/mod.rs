@@ -2,8 +2,6 @@
 
 mod dense;
 mod old;
-#[cfg(test)]
-mod tests;
 
 use super::message::kind;
 use super::message::link::{self, LinkInfo, SymbolTable};
