@@ -1,6 +1,7 @@
 //! File formats: each a [`Hierarchy`], some metadata and a chunk index. Nothing else.
 
 pub mod hdf5;
+pub mod netcdf3;
 #[cfg(test)]
 mod tests;
 
@@ -10,18 +11,24 @@ use crate::model::Hierarchy;
 use crate::source::{ByteRange, Neighbours, Source};
 use hdf5::hierarchy::Hdf5;
 use hdf5::superblock::Superblock;
+use netcdf3::NetCdf3;
+use netcdf3::header::Version;
 use std::sync::Arc;
 
 /// Opens what is in `source`, whatever its name, by its content. Files that it names are found through `neighbours`.
 pub fn open(source: Arc<dyn Source>, neighbours: Neighbours, limits: Limits) -> Result<Arc<dyn Hierarchy>> {
     let name = source.name();
+    let length = source.len()?.min(8);
+    let head = source.read(&[ByteRange::new(0, length)])?;
+    let head = head.first().map(|b| b.as_ref()).unwrap_or_default();
+    if Version::find(head).is_some() {
+        let file: Arc<dyn Hierarchy> = NetCdf3::open(source, &limits).context(|| &name)?;
+        return Ok(file);
+    }
     if Superblock::find(source.as_ref()).context(|| &name)?.is_some() {
         let file: Arc<dyn Hierarchy> = Hdf5::open(source, neighbours, limits).context(|| &name)?;
         return Ok(file);
     }
-    let length = source.len()?.min(8);
-    let head = source.read(&[ByteRange::new(0, length)])?;
-    let head = head.first().map(|b| b.as_ref()).unwrap_or_default();
     Err(unknown(head).context(name))
 }
 
@@ -29,7 +36,6 @@ pub fn open(source: Arc<dyn Source>, neighbours: Neighbours, limits: Limits) -> 
 fn unknown(head: &[u8]) -> Error {
     let what = match head {
         [] => return Error::new(ErrorKind::Truncated, "the file is empty"),
-        [b'C', b'D', b'F', 1 | 2 | 5, ..] => "netCDF-3 files",
         [b'P', b'K', 3, 4, ..] => "zip files (a Zarr store, perhaps)",
         [0x0e, 0x03, 0x13, 0x01, ..] => "HDF4 files",
         [b'G', b'R', b'I', b'B', ..] => "GRIB files",
