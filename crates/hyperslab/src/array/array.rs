@@ -1,6 +1,7 @@
 //! An array: its description, and reads.
 
 use super::options::{OpenOptions, ReadOptions};
+use super::virtual_plan::{Nesting, Sources, with_dims};
 use crate::codec::{BindContext, Pipeline};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, ErrorKind, Result};
@@ -27,6 +28,7 @@ struct Inner {
     meta: ArrayMeta,
     storage: Storage,
     pipeline: OnceLock<Arc<Pipeline>>,
+    sources: Sources,
 }
 
 /// Elements in memory, in C order.
@@ -57,19 +59,34 @@ impl Array {
         path: impl Into<String>,
         options: Arc<OpenOptions>,
     ) -> Result<Array> {
-        let path = path.into();
+        Array::open(hierarchy, node, path.into(), options, None)
+    }
+
+    /// The same for a source of a virtual dataset: `nesting` says how far down.
+    pub(super) fn open(
+        hierarchy: Arc<dyn Hierarchy>,
+        node: NodeId,
+        path: String,
+        options: Arc<OpenOptions>,
+        nesting: Option<Nesting>,
+    ) -> Result<Array> {
         let (meta, storage) = hierarchy.array(&node).map_err(|e| e.context(format!("array {path}")))?;
-        Ok(Array {
-            inner: Arc::new(Inner {
-                hierarchy,
-                node,
-                path,
-                options,
-                meta,
-                storage,
-                pipeline: OnceLock::new(),
-            }),
-        })
+        let (pipeline, sources) = (OnceLock::new(), Sources::new(nesting));
+        let inner = Inner { hierarchy, node, path, options, meta, storage, pipeline, sources };
+        let mut array = Array { inner: Arc::new(inner) };
+        if let Storage::Virtual(mappings) = &array.inner.storage
+            && let Some(dims) =
+                array.virtual_dims(mappings).map_err(|e| e.context(format!("array {}", array.inner.path)))?
+            && let Some(inner) = Arc::get_mut(&mut array.inner)
+        {
+            inner.meta.space = with_dims(&inner.meta.space, dims);
+        }
+        Ok(array)
+    }
+
+    /// The sources of a virtual dataset that were opened.
+    pub(super) fn sources(&self) -> &Sources {
+        &self.inner.sources
     }
 
     /// The path by which it was found.
@@ -203,7 +220,7 @@ impl Array {
                 };
                 ReadPlan::new(&origin, region, &self.inner.options.limits)
             }
-            Storage::Virtual(_) => Err(Error::unsupported("virtual datasets")),
+            Storage::Virtual(mappings) => self.plan_virtual(mappings, region),
         }
     }
 

@@ -13,6 +13,9 @@ mod resolve;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod virtual_plan;
+mod virtual_region;
+mod virtual_selection;
 mod walk;
 
 pub use address::Address;
