@@ -22,6 +22,7 @@ mod shuffle;
 mod szip;
 #[cfg(test)]
 mod tests;
+mod zfp;
 mod zstandard;
 
 pub use pipeline::Pipeline;

@@ -3,7 +3,7 @@
 use super::pipeline::{Pipeline, Stage};
 use super::{BindContext, Codec, FilterSpec};
 use super::{
-    bitshuffle, blosc, bzip2, deflate, fletcher32, lz4, lzf, nbit, quantize, scaleoffset, shuffle, szip,
+    bitshuffle, blosc, bzip2, deflate, fletcher32, lz4, lzf, nbit, quantize, scaleoffset, shuffle, szip, zfp,
     zstandard,
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -24,7 +24,7 @@ pub struct Registry {
 
 impl Default for Registry {
     fn default() -> Self {
-        let hdf5: [(u16, Bind); 15] = [
+        let hdf5: [(u16, Bind); 16] = [
             (deflate::HDF5_ID, deflate::bind),
             (shuffle::HDF5_ID, shuffle::bind),
             (fletcher32::HDF5_ID, fletcher32::bind),
@@ -37,6 +37,7 @@ impl Default for Registry {
             (blosc::HDF5_ID, blosc::bind),
             (blosc::HDF5_ID_2, blosc::bind_2),
             (bitshuffle::HDF5_ID, bitshuffle::bind),
+            (zfp::HDF5_ID, zfp::bind),
             (zstandard::HDF5_ID, zstandard::bind),
             (quantize::HDF5_IDS[0], quantize::bind),
             (quantize::HDF5_IDS[1], quantize::bind),

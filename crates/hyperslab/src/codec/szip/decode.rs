@@ -97,7 +97,7 @@ impl<'a> Decoder<'a> {
                 sum += 1;
             }
             let b = code - sum * (sum + 1) / 2;
-            if i % 2 == 0 {
+            if i.is_multiple_of(2) {
                 self.samples.push(sum - b);
                 i += 1;
             }

@@ -92,8 +92,8 @@ impl Coder {
     /// Bits of the number of a coding option.
     fn option_bits(&self) -> u32 {
         match self.bits {
-            ..=8 => 3,
-            ..=16 => 4,
+            0..=8 => 3,
+            9..=16 => 4,
             _ => 5,
         }
     }
@@ -103,8 +103,8 @@ impl Szip {
     /// Bytes of a sample.
     fn sample(&self) -> usize {
         match self.coder.bits {
-            ..=8 => 1,
-            ..=16 => 2,
+            0..=8 => 1,
+            9..=16 => 2,
             _ => 4,
         }
     }
