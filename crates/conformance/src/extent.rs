@@ -15,36 +15,33 @@ pub struct Extent {
     pub checksum: usize,
 }
 
-/// Signatures of structures, checksummed or not, for places worth a mutation.
-pub const SIGNATURES: &[&[u8]] = &[
-    b"OHDR",
-    b"OCHK",
-    b"BTHD",
-    b"BTIN",
-    b"BTLF",
-    b"FRHP",
-    b"FHDB",
-    b"FHIB",
-    b"FAHD",
-    b"FADB",
-    b"EAHD",
-    b"EAIB",
-    b"EASB",
-    b"EADB",
-    b"SMTB",
-    b"SMLI",
-    b"FSHD",
-    b"FSSE",
-    b"TREE",
-    b"HEAP",
-    b"SNOD",
-    b"GCOL",
-    b"\x89HDF\r\n\x1a\n",
+/// Signatures of structures, for places worth a mutation, and the longest that each is looked for; 0 has no checksum.
+pub const SIGNATURES: &[(&[u8], usize)] = &[
+    (b"OHDR", 0),
+    (b"OCHK", 1 << 10),
+    (b"BTHD", 64),
+    (b"BTIN", 2 << 10),
+    (b"BTLF", 2 << 10),
+    (b"FRHP", 256),
+    (b"FHDB", 0),
+    (b"FHIB", 2 << 10),
+    (b"FAHD", 64),
+    (b"FADB", 4 << 10),
+    (b"EAHD", 96),
+    (b"EAIB", 1 << 10),
+    (b"EASB", 1 << 10),
+    (b"EADB", 2 << 10),
+    (b"SMTB", 256),
+    (b"SMLI", 2 << 10),
+    (b"FSHD", 128),
+    (b"FSSE", 1 << 10),
+    (b"\x89HDF\r\n\x1a\n", 64),
+    (b"TREE", 0),
+    (b"HEAP", 0),
+    (b"SNOD", 0),
+    (b"GCOL", 0),
 ];
-/// Those without a checksum.
-const BARE: &[&[u8]] = &[b"TREE", b"HEAP", b"SNOD", b"GCOL"];
-/// The longest structure that is looked for, and the number of them in a file.
-const LONGEST: usize = 8 << 10;
+/// The most structures of a file.
 const MOST: usize = 400;
 
 /// Every place at which a signature stands, with its index in [`SIGNATURES`].
@@ -56,7 +53,7 @@ pub fn signatures(file: &[u8]) -> Vec<(usize, usize)> {
         if !(here[0].is_ascii_uppercase() || here[0] == 0x89) {
             continue;
         }
-        if let Some(which) = SIGNATURES.iter().position(|s| here.starts_with(s)) {
+        if let Some(which) = SIGNATURES.iter().position(|(s, _)| here.starts_with(s)) {
             found.push((at, which));
         }
     }
@@ -67,21 +64,47 @@ pub fn signatures(file: &[u8]) -> Vec<(usize, usize)> {
 pub fn extents(file: &[u8]) -> Vec<Extent> {
     signatures(file)
         .into_iter()
-        .filter(|&(_, which)| !BARE.contains(&SIGNATURES[which]))
         .take(MOST)
         .filter_map(|(at, which)| match SIGNATURES[which] {
-            b"FHDB" => direct_block(file, at),
-            _ => plain(file, at),
+            (b"OHDR", _) => header(file, at),
+            (b"OCHK", longest) => continuation(file, at).or_else(|| search(file, at, longest)),
+            (b"FHDB", _) => direct_block(file, at),
+            (_, 0) => None,
+            (_, longest) => search(file, at, longest),
         })
         .collect()
 }
 
-/// A structure with its checksum behind it.
-fn plain(file: &[u8], start: usize) -> Option<Extent> {
-    let longest = file.len().saturating_sub(start + 4).min(LONGEST);
-    (8..=longest).map(|n| start + n).find_map(|end| {
-        let extent = Extent { start, end, checksum: end };
-        (extent.stored(file) == extent.computed(file)).then_some(extent)
+/// A structure with its checksum behind it, of any length up to `longest`.
+fn search(file: &[u8], start: usize, longest: usize) -> Option<Extent> {
+    let longest = file.len().saturating_sub(start + 4).min(longest);
+    (8..=longest).find_map(|length| sound(file, start, length))
+}
+
+fn sound(file: &[u8], start: usize, length: usize) -> Option<Extent> {
+    let end = start.checked_add(length)?;
+    let extent = Extent { start, end, checksum: end };
+    extent.is_sound(file).then_some(extent)
+}
+
+/// An object header, which says its own length.
+fn header(file: &[u8], start: usize) -> Option<Extent> {
+    let flags = *file.get(start + 5)?;
+    let mut at = start + 6;
+    at += if flags & 0x20 != 0 { 16 } else { 0 };
+    at += if flags & 0x10 != 0 { 4 } else { 0 };
+    let width = 1 << (flags & 3);
+    let length = file.get(at..at + width)?.iter().rev().fold(0usize, |n, &b| n << 8 | usize::from(b));
+    sound(file, start, (at + width - start).checked_add(length)?)
+}
+
+/// A continuation: whoever points at it also knows its length.
+fn continuation(file: &[u8], start: usize) -> Option<Extent> {
+    let base = file.windows(8).position(|w| w == b"\x89HDF\r\n\x1a\n")?;
+    let address = (start.checked_sub(base)? as u64).to_le_bytes();
+    file.windows(16).filter(|w| w[..8] == address).find_map(|w| {
+        let length = u64::from_le_bytes(w[8..].try_into().ok()?);
+        sound(file, start, usize::try_from(length).ok()?.checked_sub(4)?)
     })
 }
 

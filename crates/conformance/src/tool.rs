@@ -11,7 +11,9 @@ pub fn root() -> PathBuf {
 /// The program `hyperslab` that was built beside this one.
 pub fn path() -> PathBuf {
     let this = std::env::current_exe().expect("this program has a path");
-    let folder = this.ancestors().find(|p| p.file_name().is_some_and(|n| n == "debug" || n == "release"));
+    let folder = this
+        .ancestors()
+        .find(|p| p.file_name().is_some_and(|n| ["debug", "release", "checked"].iter().any(|f| n == *f)));
     let tool = folder.expect("a target folder").join("hyperslab");
     assert!(tool.exists(), "{} is not there: build it first, or use scripts/test", tool.display());
     tool

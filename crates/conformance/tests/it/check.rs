@@ -53,7 +53,8 @@ fn a_wrong_byte_in_any_checksummed_structure_is_found() {
         let copy = scratch.path().join("broken.h5");
         std::fs::write(&copy, broken).expect("the copy is written");
         total += 1;
-        let kind = SIGNATURES.iter().find(|s| bytes[start..].starts_with(s)).expect("a signature");
+        let kind =
+            SIGNATURES.iter().map(|(s, _)| s).find(|s| bytes[start..].starts_with(s)).expect("a signature");
         let kind = String::from_utf8_lossy(kind);
         match check(&copy) {
             (1, text) if text.contains(&format!("{start:#x}")) => {}
