@@ -3,7 +3,10 @@
     python conversions.py OUT
 
 Writes numbers.h5 with a dataset for each stored type, and expected.json: {dataset: {wanted type: hex of the elements}}.
-NaN is read as floats only: C leaves open what it is as an integer.
+NaN is read as floats only: C leaves open what it is as an integer. More places are not judged, and stand as "?": a float
+that is one more than the largest integer (HDF5 compares with a limit that was rounded up, and C leaves open what follows), a
+negative 16-bit float as an unsigned integer (HDF5 wraps where it clamps all others), and a number between the largest 16-bit float
+and infinity (HDF5's own two ways of converting differ).
 """
 
 import json
@@ -36,6 +39,23 @@ def samples(t):
     return np.concatenate([np.array(values, t), rng.integers(info.min, info.max, 60, dtype=t.newbyteorder("=")).astype(t)])
 
 
+def judged(values, answer):
+    """The elements in hex, with those that are not judged as question marks."""
+    wide = values.astype("f8")
+    open_ = np.zeros(values.shape, bool)
+    if values.dtype.kind == "f" and answer.dtype.kind in "iu":
+        largest = np.iinfo(answer.dtype).max
+        with np.errstate(over="ignore"):
+            rounded = np.array(largest, "f8").astype(values.dtype).astype("f8")
+        open_ = (wide == rounded) & (int(min(rounded, 2.0**70)) > largest)
+        if values.dtype == np.dtype("<f2") and answer.dtype.kind == "u":
+            open_ |= wide < 0
+    if answer.dtype == np.dtype("<f2"):
+        open_ = (np.abs(wide) > 65504) & (np.abs(wide) < 65536)
+    width = answer.dtype.itemsize
+    return "".join("??" * width if o else a.tobytes().hex() for o, a in zip(open_, answer))
+
+
 expected = {}
 with h5py.File(os.path.join(out, "numbers.h5"), "w") as f:
     for stored in STORED:
@@ -45,7 +65,7 @@ with h5py.File(os.path.join(out, "numbers.h5"), "w") as f:
         for wanted in WANTED:
             answer = np.zeros(d.shape, wanted)
             d.id.read(h5s.ALL, h5s.ALL, answer)
-            expected[name][wanted.strip("<")] = answer.tobytes().hex()
+            expected[name][wanted.strip("<")] = judged(d[...], answer)
     for kind in ("f2", "f4", "f8"):
         d = f.create_dataset("nan_" + kind, data=np.array([np.nan, 1, -np.nan], "<" + kind))
         expected["nan_" + kind] = {}

@@ -3,11 +3,14 @@
 use crate::tool::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 /// Runs `python/SCRIPT OUT ARGUMENTS…` once for its present text, and gives the folder OUT.
 ///
 /// Panics if there is no Python with the reference libraries: `scripts/test` makes one.
 pub fn generated(script: &str, arguments: &[&str]) -> PathBuf {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
     let read =
         |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
