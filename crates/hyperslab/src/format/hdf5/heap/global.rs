@@ -137,6 +137,8 @@ impl Collection {
         }
         c.skip(3)?;
         let size = c.length(sizes)?;
+        // Both headers fill up to a multiple of 8 bytes, whatever the size of lengths.
+        c.align(8)?;
         let first = c.position();
         if size < first as u64 {
             return Err(c.corrupt(format!("a collection of {size} bytes is smaller than its own header")));
@@ -158,13 +160,14 @@ impl Collection {
         let bytes = self.bytes.clone();
         let mut c = self.space.cursor(&bytes, COLLECTION, self.address);
         c.skip(first)?;
-        let header = 8 + usize::from(sizes.length);
+        let header = (8 + usize::from(sizes.length)).next_multiple_of(8);
         // Fewer trailing bytes than an object header are free space without one.
         while c.remaining() >= header {
             let index = c.u16()?;
             let count = c.u16()?;
             c.skip(4)?;
             let size = c.length(sizes)?;
+            c.skip(header - 8 - usize::from(sizes.length))?;
             if index == 0 {
                 // Free space; its size counts its own header. Nothing follows in files that libhdf5 wrote, and what
                 // would follow a size too small to pass over is free too.

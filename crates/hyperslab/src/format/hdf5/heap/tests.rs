@@ -172,6 +172,20 @@ fn global_heap_collections() {
 }
 
 #[test]
+fn global_heap_headers_are_aligned_whatever_the_size_of_lengths() {
+    use crate::format::hdf5::{file::Space, parse::Sizes};
+    use std::sync::Arc;
+    let file = collection(&[(1, b"one"), (2, b"two")], &[]);
+    for length in [2, 4, 8] {
+        let source = Arc::new(crate::source::MemorySource::new(file.clone(), "test"));
+        let end = file.len() as u64;
+        let sizes = Sizes { offset: 8, length };
+        let space = Space::new(source.clone(), source, 0, end, sizes, Arc::new(crate::Limits::default()));
+        assert_eq!(&GlobalHeap::new(space).object(HeapRef { address: 0, index: 2 }).unwrap()[..], b"two");
+    }
+}
+
+#[test]
 fn global_heap_gives_its_budget_back() {
     let file = collection(&[(1, &[5; 6000])], &[]);
     let limits = crate::Limits::default().with_metadata(40_000);
