@@ -13,9 +13,11 @@ fn formats_are_told_by_content() {
     };
     let hdf5 = include_bytes!("../../tests/data/tiny_new.h5");
     assert_eq!(open(hdf5).unwrap().info().format, "HDF5");
+    // No records, and three empty lists.
+    let netcdf3 = b"CDF\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+    assert_eq!(open(netcdf3).unwrap().info().format, "netCDF-3 classic");
     for (bytes, word) in [
-        (&b"CDF\x01rest"[..], "netCDF-3"),
-        (b"PK\x03\x04rest", "zip"),
+        (&b"PK\x03\x04rest"[..], "zip"),
         (b"\x0e\x03\x13\x01rest", "HDF4"),
         (b"GRIBrest", "GRIB"),
         (b"some text", "some tex"),
