@@ -117,7 +117,7 @@ pub(crate) fn layout(array: &Array) -> String {
         Layout::Contiguous => "contiguous".into(),
         Layout::External(1) => "contiguous, in an external file".into(),
         Layout::External(n) => format!("contiguous, over {n} external files"),
-        Layout::Chunked { index } => format!("chunked, found through a {index}"),
+        Layout::Chunked { index } => format!("chunked, index: {index}"),
         Layout::Virtual(1) => "virtual, of one mapping".into(),
         Layout::Virtual(n) => format!("virtual, of {n} mappings"),
         other => format!("{other:?}"),

@@ -274,6 +274,10 @@ impl Describer<'_> {
                 _ => None,
             })
             .clone()?;
+        // An unlimited selection has no number of elements, which the HDF5 library gives as -1.
+        if region.selection.is_unlimited() {
+            return Some(format!("{path},-1,[],[]"));
+        }
         let count = region.selection.count(&dims);
         let list = |corner: &[u64]| {
             let corner: Vec<String> = corner.iter().map(u64::to_string).collect();

@@ -34,7 +34,8 @@ pub(super) fn write(read: &mut Read<'_>, all: bool, out: &mut Out) -> Outcome<()
     let plain = values.iter().all(|v| !matches!(v, Value::Compound(..) | Value::List(_)));
     let cells: Vec<String> = values.iter().map(Value::to_string).collect();
     let width = if plain { cells.iter().map(|c| c.chars().count()).max().unwrap_or(0) } else { 0 };
-    let numbers = values.iter().all(|v| v.as_f64().is_some());
+    let number = |v: &Value| v.as_f64().is_some() && !matches!(v, Value::Enum { .. });
+    let numbers = values.iter().all(number);
     let table =
         Table { shape: &shape, elided: &elided, cells: &cells, width: width.min(WIDTH), numbers, plain };
     let mut text = String::new();

@@ -31,14 +31,12 @@ pub fn open(address: impl Into<Address>) -> Result<File> {
 pub fn open_with(address: impl Into<Address>, options: &OpenOptions) -> Result<File> {
     let address = address.into();
     let path = address.local()?;
-    let hierarchy = hierarchy(path, options)
-        .map_err(|e| e.context(format!("file {}", path.display())))
-        .map_err(|e| match e.kind() {
-            ErrorKind::NotFound if address.file.ends_with(']') => {
-                e.hint("a slice follows a path: FILE::/path[SLICE]")
-            }
-            _ => e,
-        })?;
+    let hierarchy = hierarchy(path, options).map_err(|e| match e.kind() {
+        ErrorKind::NotFound if address.file.ends_with(']') => {
+            e.hint("a slice follows a path: FILE::/path[SLICE]")
+        }
+        _ => e,
+    })?;
     Ok(File::from_hierarchy(hierarchy, path.display().to_string(), options))
 }
 

@@ -69,6 +69,14 @@ impl SpaceSelection {
         }
     }
 
+    /// Whether the selection goes on as far as the dataset does.
+    pub fn is_unlimited(&self) -> bool {
+        match self {
+            SpaceSelection::Regular(slab) => slab.count.contains(&None) || slab.block.contains(&None),
+            _ => false,
+        }
+    }
+
     /// How many elements are selected in a dataset of extents `dims`, at most 2^64 - 1.
     pub fn count(&self, dims: &[u64]) -> u64 {
         match self {
