@@ -1,0 +1,258 @@
+//! The program as a whole, on the file that `examples/make_example.py` makes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn ocean() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/ocean.h5")
+}
+
+fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hyperslab"));
+    command.env_remove("NO_COLOR").env_remove("HYPERSLAB_NUM_THREADS");
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    program().args(arguments).output().unwrap()
+}
+
+/// Runs a command on the example file, `FILE` standing for its path, and gives its output and exit code.
+fn on_ocean(arguments: &[&str]) -> (String, String, i32) {
+    let file = ocean().display().to_string();
+    let arguments: Vec<String> = arguments.iter().map(|a| a.replace("FILE", &file)).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let output = run(&arguments);
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(&file, "FILE");
+    (text(output.stdout), text(output.stderr), output.status.code().unwrap())
+}
+
+/// Output of a command that must succeed and say nothing on stderr.
+fn stdout(arguments: &[&str]) -> String {
+    let (out, err, code) = on_ocean(arguments);
+    assert_eq!((err.as_str(), code), ("", 0), "{arguments:?}");
+    out
+}
+
+#[test]
+fn ls_shows_the_tree() {
+    let wanted = "\
+/             group, 6 members
+  current     -> /sst
+  lat         f32le (60,)
+  lon         f32le (120,)
+  ships       group, 4 members
+    flag      enum<i8>{\"BAD\"=2,\"GOOD\"=0,\"SUSPECT\"=1} (4,)
+    notes     vstr:utf8:nullterm (4,)
+    stations  compound of 5 members (3,)
+    tracks    vlen<i32le> (2,)
+  sst         f32le (12/inf, 60, 120)  chunks (3, 30, 60)  shuffle, deflate(6), fletcher32 1.8x
+  time        f64le (12/inf,)  chunks (12,)
+";
+    assert_eq!(stdout(&["ls", "FILE"]), wanted);
+}
+
+#[test]
+fn ls_of_a_group_and_of_an_array() {
+    let flat = stdout(&["ls", "FILE::/ships"]);
+    assert!(flat.starts_with("flag      enum") && flat.lines().count() == 4, "{flat}");
+    let deep = stdout(&["ls", "-r", "-l", "FILE::/ships"]);
+    assert!(deep.contains("/ships/notes     vstr:utf8:nullterm (4,)  contiguous  64 B stored"), "{deep}");
+    assert!(deep.contains("@comment = \"positions of the moorings\""), "{deep}");
+    assert!(stdout(&["ls", "FILE::/current"]).starts_with("/sst  f32le (12/inf, 60, 120)"));
+    let json = stdout(&["ls", "--json", "FILE"]);
+    for line in json.lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap();
+    }
+    assert!(json.contains(r#"{"kind":"softlink","path":"/current","target":"/sst"}"#), "{json}");
+}
+
+#[test]
+fn colours_are_only_for_those_who_want_them() {
+    assert!(!stdout(&["ls", "FILE"]).contains('\x1b'));
+    assert!(stdout(&["--color", "always", "ls", "FILE"]).contains("\x1b[36m  current\x1b[0m"));
+}
+
+#[test]
+fn info_says_everything() {
+    let file = stdout(&["info", "FILE"]);
+    assert!(
+        file.contains("HDF5, superblock version 3") || file.contains("HDF5, superblock version 2"),
+        "{file}"
+    );
+    assert!(file.contains("2 groups, 8 arrays, 1 links"), "{file}");
+    let sst = stdout(&["info", "FILE::/sst"]);
+    for wanted in
+        ["index: ", "16 stored of 16", "fill value", "NaN", "deflate(6), parameters [6]", "@units = \"degC\""]
+    {
+        assert!(sst.contains(wanted), "{wanted} in {sst}");
+    }
+    assert!(sst.contains("@DIMENSION_LIST = [[/time], [/lat], [/lon]]"), "{sst}");
+}
+
+#[test]
+fn describe_is_what_the_reference_libraries_read() {
+    let (out, err, code) = on_ocean(&["describe", "--json", "FILE"]);
+    assert_eq!((err.as_str(), code), ("", 0));
+    let wanted = include_str!("data/ocean.json").trim_end();
+    let start = out.find("\"hdf5\":").unwrap() + 7;
+    assert_eq!(&out[start..start + wanted.len()], wanted);
+    assert!(out.starts_with("{\"file\":\"ocean.h5\",\"format\":\"hdf5\","), "{out}");
+}
+
+#[test]
+fn get_as_text() {
+    let wanted = "[[29.38   NaN 27.63]\n [29.27   NaN 27.58]]\n";
+    assert_eq!(stdout(&["get", "FILE::/sst[0, 28:30, :60:20]"]), wanted);
+    assert_eq!(stdout(&["get", "FILE::/ships/flag"]), "[GOOD    BAD     SUSPECT GOOD]\n");
+    assert_eq!(stdout(&["get", "FILE::/ships/tracks"]), "[[0, 1, 2]\n [0, 10, 20, 30, 40]]\n");
+    assert_eq!(stdout(&["get", "FILE::/time[3]"]), "106.3125\n");
+    assert_eq!(stdout(&["get", "FILE::/time[5:5]"]), "[] of extents (0,)\n");
+    let summary = stdout(&["get", "FILE::/sst"]);
+    assert!(summary.starts_with("[[[ 5.05  4.71  4.43 ...") && summary.contains("\n  ...\n"), "{summary}");
+}
+
+#[test]
+fn get_as_json_and_csv() {
+    let stations = stdout(&["get", "FILE::/ships/stations[:2]", "--format", "json"]);
+    let wanted = r#"[{"name":"ALPHA","lat":12.5,"lon":200.0,"depth":-4200,"active":true},{"name":"BRAVO","lat":52.75,"lon":325.5,"depth":-3100,"active":false}]"#;
+    assert_eq!(stations.trim_end(), wanted);
+    assert_eq!(
+        stdout(&["get", "FILE::/sst[0, 28, :40:20]", "--format", "json"]).trim_end(),
+        r#"[29.38,"NaN"]"#
+    );
+    assert_eq!(stdout(&["get", "FILE::/sst[:0, :2, 0]", "--format", "json"]).trim_end(), "[]");
+    let notes = r#"["calm","fog, then rain","","gr\u00f6\u00dfte Welle 9 m"]"#;
+    assert_eq!(stdout(&["get", "FILE::/ships/notes", "--format", "json"]).trim_end(), notes);
+    let csv = stdout(&["get", "FILE::/ships/stations", "--format", "csv"]);
+    assert_eq!(csv.lines().nth(2), Some("BRAVO,52.75,325.5,-3100,false"));
+    let csv = stdout(&["get", "FILE::/ships/notes", "--format", "csv"]);
+    assert_eq!(csv, "calm\n\"fog, then rain\"\n\ngrößte Welle 9 m\n");
+    let (_, err, code) = on_ocean(&["get", "FILE::/sst", "--format", "csv"]);
+    assert!(code == 2 && err.contains("3 axes"), "{err}");
+}
+
+#[test]
+fn get_into_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    stdout(&["get", "FILE::/time[:3]", "-o", &path("time.raw")]);
+    let wanted: Vec<u8> = [15.0f64, 45.4375, 75.875].iter().flat_map(|x| x.to_le_bytes()).collect();
+    assert_eq!(std::fs::read(path("time.raw")).unwrap(), wanted);
+    stdout(&["get", "FILE::/ships/stations", "-o", &path("stations.npy")]);
+    let npy = std::fs::read(path("stations.npy")).unwrap();
+    let text = String::from_utf8_lossy(&npy).into_owned();
+    assert!(
+        text.contains(
+            "[('name', '|S8'), ('lat', '<f4'), ('lon', '<f4'), ('depth', '<i2'), ('active', '|b1')]"
+        )
+    );
+    assert_eq!(npy.len() % 64, 3 * 19);
+    // A read that fails leaves nothing, and what was there stays.
+    let (_, _, code) = on_ocean(&["get", "FILE::/ships/tracks", "--format", "raw", "-o", &path("time.raw")]);
+    assert_eq!(code, 2);
+    assert_eq!(std::fs::read(path("time.raw")).unwrap(), wanted);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn stats_are_one_line_of_json_on_stderr() {
+    let (out, err, code) = on_ocean(&["get", "FILE::/sst[0, 0, 0]", "--stats"]);
+    assert_eq!((out.as_str(), code), ("5.05\n", 0));
+    let stats: serde_json::Value = serde_json::from_str(err.trim_end()).unwrap();
+    assert_eq!((stats["chunks_decoded"].as_u64(), stats["bytes_out"].as_u64()), (Some(1), Some(4)));
+}
+
+#[test]
+fn plan_names_the_chunks() {
+    let plan = stdout(&["plan", "FILE::/current[0, 10:20]"]);
+    assert!(plan.contains("chunk [0, 0, 0]") && plan.contains("chunk [0, 0, 1]"), "{plan}");
+}
+
+#[test]
+fn errors_name_what_is_missing_and_what_is_near() {
+    let failure = |arguments: &[&str]| {
+        let (out, err, code) = on_ocean(arguments);
+        assert_eq!((out.as_str(), code), ("", 2), "{arguments:?}");
+        err
+    };
+    let err = failure(&["get", "FILE::/ship/stations"]);
+    assert!(err.contains("E_NOT_FOUND") && err.contains("did you mean ships?"), "{err}");
+    assert!(failure(&["get", "FILE::/ships"]).contains("is a group; list its members with"));
+    assert!(failure(&["get", "FILE::/sst[99]"]).contains("E_BOUNDS"));
+    assert!(failure(&["get", "FILE::/sst[0,,1]"]).contains("E_ARGUMENT"));
+    assert!(failure(&["ls", "s3://bucket/a.h5"]).contains("s3://"));
+    assert!(failure(&["ls", "/no/such/file.h5"]).contains("/no/such/file.h5"));
+}
+
+#[test]
+fn a_closed_pipe_is_success() {
+    let mut child = program()
+        .args(["get", &format!("{}::/sst", ocean().display()), "--format", "raw"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn check_finds_what_is_wrong() {
+    let sound = stdout(&["check", "FILE"]);
+    assert!(sound.contains("sound: 10 objects") && sound.contains("1 provenance hash"), "{sound}");
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = std::fs::read(ocean()).unwrap();
+    let broken = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        let path = folder.path().join(name);
+        let mut bytes = bytes.clone();
+        change(&mut bytes);
+        std::fs::write(&path, bytes).unwrap();
+        let output = run(&["check", "--json", &path.display().to_string()]);
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{report}");
+        report
+    };
+    // One byte of a chunk: its checksum fails.
+    let at = chunk_offset();
+    let report = broken("chunk.h5", &|b| b[at + 100] ^= 1);
+    let fault = &report["faults"][0];
+    assert_eq!(fault["object"], "/sst", "{report}");
+    assert_eq!(fault["offset"].as_u64(), Some(at as u64), "{report}");
+    // One letter of a value whose hash is stated.
+    let hash = b"0d9ac53c";
+    let at = bytes.windows(hash.len()).position(|w| w == hash).unwrap();
+    let report = broken("hash.h5", &|b| b[at] = b'1');
+    assert!(report["faults"].to_string().contains("E_CHECKSUM"), "{report}");
+    // Half of the file.
+    let report = broken("half.h5", &|b| b.truncate(b.len() / 2));
+    assert!(report["faults"].to_string().contains("E_TRUNCATED"), "{report}");
+    // No file of a known format: nothing to say about it.
+    let other = folder.path().join("other.h5");
+    std::fs::write(&other, b"hello").unwrap();
+    assert_eq!(run(&["check", &other.display().to_string()]).status.code(), Some(2));
+}
+
+/// Where the first chunk of `/sst` lies, as the plan says.
+fn chunk_offset() -> usize {
+    let plan = stdout(&["plan", "FILE::/sst[0, 0, 0]"]);
+    let hex = plan.split("read 0x").nth(1).unwrap().split('+').next().unwrap();
+    usize::from_str_radix(hex, 16).unwrap()
+}
+
+#[test]
+fn help_has_examples_and_completions_name_the_commands() {
+    for command in ["ls", "info", "describe", "get", "plan", "check", "completions"] {
+        let help = stdout(&[command, "--help"]);
+        assert!(help.contains("Examples:"), "{help}");
+    }
+    assert!(stdout(&["completions", "bash"]).contains("describe"));
+}
+
+#[test]
+fn limits_are_obeyed() {
+    let (_, err, code) = on_ocean(&["--max-memory", "1K", "get", "FILE::/sst"]);
+    assert!(code == 2 && err.contains("E_LIMIT"), "{err}");
+    assert_eq!(stdout(&["--threads", "1", "get", "FILE::/time[3]"]), "106.3125\n");
+}
