@@ -10,6 +10,8 @@ const NEAR: usize = 8191;
 /// Longest run of literals.
 const MAX_LITERALS: usize = 32;
 const MIN_MATCH: usize = 3;
+/// Bytes at the end that are literals, as Blosc's decoder wants to read on behind every match.
+const END: usize = 4;
 
 /// Decompresses into the start of `out` and gives the length; `None` if the input is damaged or does not fit.
 pub(super) fn decompress(input: &[u8], out: &mut [u8]) -> Option<usize> {
@@ -52,13 +54,13 @@ pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let mut matcher = Matcher::new();
     let (mut at, mut literals) = (0, 0);
-    while at < input.len() {
+    while at + MIN_MATCH + END <= input.len() {
         let Some(place) = matcher.find(input, at, NEAR) else {
             at += 1;
             continue;
         };
         put_literals(out, input.get(literals..at).unwrap_or_default());
-        let len = common(input, place, at, usize::MAX);
+        let len = common(input, place, at, input.len() - END - at);
         let (code, offset) = (len - MIN_MATCH + 1, at - place - 1);
         // The offset is below 2^13.
         out.push((code.min(7) << 5 | offset >> 8) as u8);
