@@ -260,7 +260,7 @@ tuples!(A, B, C, D, E, F, G, H);
 #[macro_export]
 macro_rules! s {
     (@items [$($done:tt)*]) => {
-        $crate::select::IntoSelection::into_selection(vec![$($done)*])
+        Ok($crate::select::Selection::vectorised(<Vec<$crate::select::Item>>::from([$($done)*])))
     };
     (@items [$($done:tt)*] ... $(, $($rest:tt)*)?) => {
         $crate::s!(@items [$($done)* $crate::select::Item::Ellipsis,] $($($rest)*)?)
