@@ -412,8 +412,9 @@ proptest! {
         let region = match selection.resolve(&dims, &Limits::default()) {
             Ok(region) => region,
             Err(e) => {
-                // Only lists and masks of different lengths do not combine.
-                prop_assert!(e.to_string().contains("cannot be combined"), "{}", e);
+                // Lists and masks of different lengths do not combine; an ellipsis may have moved items to other axes.
+                let expected = e.to_string().contains("cannot be combined") || e.kind() == ErrorKind::OutOfBounds;
+                prop_assert!(expected, "{}", e);
                 return Ok(());
             }
         };
@@ -421,7 +422,10 @@ proptest! {
         prop_assert_eq!(region.shape(), &shape[..], "{} of {:?}", selection, dims);
         prop_assert_eq!(region.count().unwrap(), picks.len() as u64);
         prop_assert_eq!(expand(&region), picks, "{} of {:?}", selection, dims);
-        // It survives being written and read, but for the mode.
+        // It survives being written and read, but for the mode. Without elements, a mask cannot be told from a list.
+        if selection.items().iter().any(|i| matches!(i, Item::Mask(m) if m.values().is_empty())) {
+            return Ok(());
+        }
         let again = Selection::parse(&selection.to_string()).unwrap().with_mode(selection.mode());
         let again = again.resolve(&dims, &Limits::default()).unwrap();
         prop_assert_eq!(again, region);

@@ -3,12 +3,17 @@
 //! [`Source`] is an immutable run of bytes, read by range; [`Store`] maps names to such runs.
 
 mod cache;
+#[cfg(any(test, feature = "testing"))]
+pub mod contract;
 mod file;
 mod memory;
 mod merge;
 mod neighbour;
 pub mod store;
+#[cfg(test)]
+mod tests;
 mod window;
+mod wrapper;
 
 pub use cache::CachedSource;
 pub use file::FileSource;
@@ -17,6 +22,7 @@ pub use merge::{Merged, merge};
 pub use neighbour::{Neighbour, Neighbours};
 pub use store::{DirectoryStore, MemoryStore, Store, ZipStore};
 pub use window::Window;
+pub use wrapper::{Counting, Crashing, Failing, Throttled};
 
 use crate::error::Result;
 use bytes::Bytes;
