@@ -380,8 +380,11 @@ impl Planning<'_> {
 
     fn part(&mut self, origin: &Origin<'_>, region: Region) -> Result<()> {
         let part = Part::new(origin, region, self.limits)?;
-        // Its selectors, tasks and units, roughly.
-        self.memory.charge((size_of::<Part>() + 512 + 48 * part.tasks.len()) as u64)?;
+        // Its selectors, tasks and units, roughly. Sources of sources count for more: their number may double with each
+        // level, which is a trap sooner than a use.
+        let size = size_of::<Part>() + 512 + 48 * part.tasks.len();
+        let weight = if self.above.len() > 1 { 8 } else { 1 };
+        self.memory.charge((size * weight) as u64)?;
         self.parts.push(part);
         Ok(())
     }
