@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Metadata read from one open file, all structures together, each counted every time it is parsed.
+    /// Metadata read for one object of a file (its header, a listing, the index of an array), all structures together,
+    /// each counted every time it is parsed.
     pub metadata: u64,
     /// One array or buffer given to the caller.
     pub output: u64,
@@ -50,7 +51,7 @@ impl Limits {
         self
     }
 
-    /// Sets the metadata budget of one file, in bytes.
+    /// Sets the metadata budget of one object, in bytes.
     #[must_use]
     pub fn with_metadata(mut self, bytes: u64) -> Self {
         self.metadata = bytes;

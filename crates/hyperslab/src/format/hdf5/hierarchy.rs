@@ -242,7 +242,9 @@ impl Hierarchy for Hdf5 {
         let header = self.header(node)?;
         let dataset = Dataset::parse(&self.objects, &header)?;
         let fill_element = dataset.fill_element()?;
-        let file = Surroundings { space: &self.space, heap: &self.heap, neighbours: &self.neighbours };
+        // Each array has a budget of its own: a file may be open for long, and its arrays be opened any number of times.
+        let space = self.space.scoped();
+        let file = Surroundings { space: &space, heap: &self.heap, neighbours: &self.neighbours };
         let (grid, layout, storage) = index::open(file, &dataset).context(|| "data layout")?;
         let notes = vec![
             ("layout message", format!("version {}", dataset.layout.version)),

@@ -394,6 +394,20 @@ fn signatures_are_looked_for_where_they_may_be() {
 }
 
 #[test]
+fn a_file_may_be_open_for_ever() {
+    let limits = Limits::default().with_metadata(20_000);
+    for bytes in [OLD, NEW, SOHM_BTREE] {
+        let source = Arc::new(MemorySource::new(bytes.to_vec(), "test"));
+        let file = Hdf5::open(source, Neighbours::none(), limits.clone()).unwrap();
+        let first = walk(&file);
+        assert_eq!(first.1, 0);
+        for _ in 0..20 {
+            assert_eq!(walk(&file), first);
+        }
+    }
+}
+
+#[test]
 fn trees_that_go_in_circles_end() {
     // The only child of the group's B-tree becomes the B-tree itself, one level up.
     let mut bytes = TINY_OLD.to_vec();

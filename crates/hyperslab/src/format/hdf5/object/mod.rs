@@ -69,7 +69,7 @@ impl Objects {
         if let Some(table) = self.table.get() {
             return Ok(Some(table.clone()));
         }
-        let table = Arc::new(SharedTable::open(&self.space, address, indexes)?);
+        let table = Arc::new(SharedTable::open(&self.space.scoped(), address, indexes)?);
         Ok(Some(if self.cache.is_some() { self.table.get_or_init(|| table).clone() } else { table }))
     }
 
