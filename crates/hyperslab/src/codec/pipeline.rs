@@ -92,12 +92,25 @@ impl Pipeline {
 
     /// Decodes a chunk into `out`, whose contents are replaced by exactly [`chunk_bytes`](Self::chunk_bytes) bytes.
     ///
-    /// Nothing is allocated before the encoded length is seen to be able to give so many.
+    /// Nothing is allocated before the encoded length is seen to be able to give so many; where that would be far more
+    /// than it is likely to, the buffer grows with what is really decoded.
     pub fn decode(&self, input: &[u8], mask: u32, out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<()> {
-        self.check(mask)?;
-        self.check_bound(input, mask)?;
-        set_len(out, to_usize(self.chunk_bytes)?);
-        self.decode_into(input, mask, out, scratch).inspect_err(|_| out.clear())
+        let len = to_usize(self.chunk_bytes)?;
+        let done = self.decode_with(input, mask, scratch, |first, current, scratch| match first {
+            Some(step) if is_unlikely(current.len(), self.chunk_bytes) => {
+                out.clear();
+                step.codec.decode(current, out, len, scratch)?;
+                if out.len() != len {
+                    return Err(wrong_length(step.codec.name(), out.len(), len));
+                }
+                Ok(())
+            }
+            _ => {
+                set_len(out, len);
+                finish(first, current, out, scratch)
+            }
+        });
+        done.inspect_err(|_| out.clear())
     }
 
     /// Decodes a chunk into `out`, which is exactly [`chunk_bytes`](Self::chunk_bytes) long. After an error `out`
@@ -110,6 +123,18 @@ impl Pipeline {
                 self.chunk_bytes
             )));
         }
+        self.decode_with(input, mask, scratch, |first, current, scratch| finish(first, current, out, scratch))
+    }
+
+    /// Runs all stages but the first, from the last on, and gives what they leave to `last`, with the first stage if the
+    /// chunk needs any.
+    fn decode_with(
+        &self,
+        input: &[u8],
+        mask: u32,
+        scratch: &mut Scratch,
+        last: impl FnOnce(Option<&Step>, &[u8], &mut Scratch) -> Result<()>,
+    ) -> Result<()> {
         let mut steps: SmallVec<[Step; 4]> = SmallVec::new();
         let mut len = Some(self.chunk_bytes);
         for stage in self.active(mask) {
@@ -118,60 +143,42 @@ impl Pipeline {
             len = len.and_then(|n| codec.encoded_len(n));
         }
         let Some((first, behind)) = steps.split_first() else {
-            if input.len() != out.len() {
-                return Err(wrong_length("unfiltered chunk", input.len(), out.len()));
+            if input.len() as u64 != self.chunk_bytes {
+                let wanted = usize::try_from(self.chunk_bytes).unwrap_or(usize::MAX);
+                return Err(wrong_length("unfiltered chunk", input.len(), wanted));
             }
-            out.copy_from_slice(input);
-            return Ok(());
+            return last(None, input, scratch);
         };
         self.check_bound(input, mask)?;
-        let mut held = None;
-        let done = self.decode_steps(first, behind, input, out, &mut held, scratch);
+        // `held` owns what the stage before gave; `part` of it, or of `input`, is what the next one decodes.
+        let mut held: Option<Vec<u8>> = None;
+        let mut part = 0..input.len();
+        let mut done = Ok(());
+        for step in behind.iter().rev() {
+            let current = held.as_deref().unwrap_or(input).get(part.clone()).unwrap_or_default();
+            done = match step.codec.view(current) {
+                // Checksums follow the data, so that a view starts where its input does.
+                Some(view) => view.map(|view| part.end = part.start + view.len()),
+                None => step.decode(current, self.intermediate_max(), scratch).map(|buffer| {
+                    part = 0..buffer.len();
+                    if let Some(old) = held.replace(buffer) {
+                        scratch.give(old);
+                    }
+                }),
+            };
+            if let Err(e) = done {
+                done = Err(e.context(step.label));
+                break;
+            }
+        }
+        if done.is_ok() {
+            let current = held.as_deref().unwrap_or(input).get(part).unwrap_or_default();
+            done = last(Some(first), current, scratch).map_err(|e| e.context(first.label));
+        }
         if let Some(buffer) = held {
             scratch.give(buffer);
         }
         done
-    }
-
-    /// Runs the stages from the last to the first. `held` owns what the stage before gave.
-    fn decode_steps(
-        &self,
-        first: &Step,
-        behind: &[Step],
-        input: &[u8],
-        out: &mut [u8],
-        held: &mut Option<Vec<u8>>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        // The part of `input`, or of `held`, that the next stage decodes.
-        let mut part = 0..input.len();
-        for step in behind.iter().rev() {
-            let from = held.as_deref().unwrap_or(input);
-            let current = from.get(part.clone()).unwrap_or_default();
-            if let Some(view) = step.codec.view(current) {
-                // Checksums follow the data, so that a view starts where its input does.
-                part.end = part.start + view.map_err(|e| e.context(step.label))?.len();
-                continue;
-            }
-            let buffer = step.decode(current, self.intermediate_max(), scratch)?;
-            part = 0..buffer.len();
-            if let Some(old) = held.replace(buffer) {
-                scratch.give(old);
-            }
-        }
-        let from = held.as_deref().unwrap_or(input);
-        let current = from.get(part).unwrap_or_default();
-        match first.codec.view(current) {
-            Some(view) => view.and_then(|data| {
-                if data.len() != out.len() {
-                    return Err(wrong_length(first.codec.name(), data.len(), out.len()));
-                }
-                out.copy_from_slice(data);
-                Ok(())
-            }),
-            None => first.codec.decode_into(current, out, scratch),
-        }
-        .map_err(|e| e.context(first.label))
     }
 
     /// Encodes a whole chunk into `out` and gives its mask: an optional stage that fails is skipped, as is one that
@@ -242,11 +249,11 @@ impl Step<'_> {
                 ErrorKind::Corrupt,
                 format!("{} encoded bytes decode to at most {bound}, {len} are wanted", input.len()),
             )),
-            Some(len) => to_usize(len).and_then(|len| {
+            Some(len) if !is_unlikely(input.len(), len) => to_usize(len).and_then(|len| {
                 buffer = scratch.take_len(len);
                 self.codec.decode_into(input, &mut buffer, scratch)
             }),
-            None => to_usize(bound.min(max)).and_then(|max| {
+            _ => to_usize(bound.min(max)).and_then(|max| {
                 buffer = scratch.take();
                 self.codec.decode(input, &mut buffer, max, scratch)
             }),
@@ -255,8 +262,33 @@ impl Step<'_> {
             Ok(()) => Ok(buffer),
             Err(e) => {
                 scratch.give(buffer);
-                Err(e.context(self.label))
+                Err(e)
             }
         }
+    }
+}
+
+/// Whether `encoded` bytes that decode to `decoded` are so few that the file may be damaged, and the bytes so many that
+/// they are not allocated on its word.
+fn is_unlikely(encoded: usize, decoded: u64) -> bool {
+    decoded > 64 << 20 && decoded / 1024 > encoded as u64
+}
+
+/// Decodes the first stage, or copies what needs none, into exactly `out`.
+fn finish(first: Option<&Step>, current: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
+    let Some(step) = first else {
+        out.copy_from_slice(current);
+        return Ok(());
+    };
+    match step.codec.view(current) {
+        Some(view) => {
+            let data = view?;
+            if data.len() != out.len() {
+                return Err(wrong_length(step.codec.name(), data.len(), out.len()));
+            }
+            out.copy_from_slice(data);
+            Ok(())
+        }
+        None => step.codec.decode_into(current, out, scratch),
     }
 }

@@ -212,6 +212,31 @@ fn an_impossible_chunk_length_is_refused_at_once() {
     }
 }
 
+/// Streams that grow a thousand times and more stop at the length of a chunk, and a chunk of 1 GiB is not allocated for a
+/// hundred bytes.
+#[test]
+fn bombs_are_bounded() {
+    let mut scratch = Scratch::default();
+    for (id, parameters) in [(1, &[9u32][..]), (32015, &[3]), (307, &[9]), (32000, &[]), (32004, &[])] {
+        let zeros = vec![0; 20 << 20];
+        let mut bomb = Vec::new();
+        pipeline(&[spec(id, parameters)], zeros.len()).encode(&zeros, &mut bomb, &mut scratch).unwrap();
+        for specs in [vec![spec(id, parameters)], vec![spec(2, &[4]), spec(id, parameters)]] {
+            let mut out = Vec::new();
+            let mut scratch = Scratch::default();
+            let error = pipeline(&specs, 1000).decode(&bomb, 0, &mut out, &mut scratch).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+            assert!(out.capacity() <= 1000);
+        }
+    }
+    for id in [32015, 307] {
+        let mut out = Vec::new();
+        let p = pipeline(&[spec(id, &[])], 1 << 30);
+        assert!(p.decode(&noise(100), 0, &mut out, &mut scratch).is_err());
+        assert!(out.capacity() < 1 << 20, "filter {id}");
+    }
+}
+
 /// Chunks written by h5py and hdf5plugin; see `make_codecs.py` beside them for what a line says.
 #[test]
 fn chunks_of_the_c_libraries() {
