@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 /// The folder of a file, and what the file may reach from there. Cheap to clone.
 ///
-/// Unless [`Limits::allow_outside`] is set, absolute paths, `..` and symbolic links that lead out of the folder are
-/// [`ErrorKind::Permission`]: a file from a stranger must not read other files of its reader.
+/// Unless [`Limits::allow_outside`] is set, `..` and absolute paths and symbolic links that lead out of the folder are
+/// [`ErrorKind::Permission`]: a file from a stranger must not read other files of its reader. An absolute path at which
+/// there is nothing means the file of that name in the folder.
 #[derive(Clone, Debug, Default)]
 pub struct Neighbours {
     folder: Option<Arc<Path>>,
@@ -61,13 +62,16 @@ impl Neighbours {
         if name.is_empty() {
             return Ok(None);
         }
-        let wanted = path_of(name)?;
-        let steps_out = wanted.components().any(|c| !matches!(c, Component::Normal(_) | Component::CurDir));
-        if steps_out && !self.allow_outside {
+        let mut wanted = path_of(name)?;
+        if wanted.is_absolute() && existing(&wanted)?.is_none() {
+            // Files move together: like libhdf5, look beside the file that names it.
+            wanted = wanted.file_name().map(PathBuf::from).unwrap_or_default();
+        }
+        let climbs = wanted.components().any(|c| matches!(c, Component::ParentDir));
+        if climbs && !self.allow_outside {
             return Err(outside(name));
         }
-        let joined = folder.join(&wanted);
-        let Some(path) = existing(&joined)? else { return Ok(None) };
+        let Some(path) = existing(&folder.join(&wanted))? else { return Ok(None) };
         if !self.allow_outside && existing(folder)?.is_none_or(|folder| !path.starts_with(folder)) {
             return Err(outside(name));
         }
@@ -135,6 +139,10 @@ mod tests {
         let kind = |name: &str| closed.open(&Name::from(name)).unwrap_err().kind();
         assert_eq!(kind("../secret"), ErrorKind::Permission);
         assert_eq!(kind(dir.path().join("secret").to_str().unwrap()), ErrorKind::Permission);
+        // An absolute path is fine if it leads into the folder, or to nothing but a name that is there.
+        assert!(closed.open(&Name::from(inside.join("a").to_str().unwrap())).unwrap().is_some());
+        assert!(closed.open(&Name::from("/nowhere/at/all/a")).unwrap().is_some());
+        assert!(closed.open(&Name::from("/nowhere/at/all/b")).unwrap().is_none());
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink(dir.path().join("secret"), inside.join("door")).unwrap();
