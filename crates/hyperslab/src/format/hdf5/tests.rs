@@ -333,7 +333,7 @@ fn a_user_block_may_come_and_go() {
     assert_eq!(open(OLD).unwrap().info().user_block, 512);
     assert_eq!(walk(&open(&OLD[512..]).unwrap()), walk(&open(OLD).unwrap()));
     let mut longer = vec![b'#'; 1536];
-    longer.extend_from_slice(&OLD[..]);
+    longer.extend_from_slice(OLD);
     let file = open(&longer).unwrap();
     assert_eq!(file.info().user_block, 2048);
     assert_eq!(walk(&file), walk(&open(OLD).unwrap()));
