@@ -6,6 +6,8 @@ mod array;
 mod content;
 mod file;
 mod group;
+#[cfg(feature = "ndarray")]
+mod ndarray;
 mod node;
 mod options;
 mod provenance;
