@@ -53,6 +53,7 @@ pub fn probe(path: &Path) -> Outcome {
         match entry.item {
             Item::Object(node, _) => {
                 let Some(object) = outcome.count(file.object(&node, entry.path)) else { continue };
+                object.check(&mut |fault| drop(std::hint::black_box(fault.error.to_string())));
                 if let Object::Array(array) = &object {
                     arrays(array, &mut outcome);
                 }
@@ -67,6 +68,8 @@ pub fn probe(path: &Path) -> Outcome {
                 if let Some(links) = outcome.count(links) {
                     outcome.refused += links.faults.len() as u64;
                 }
+                Object::Group(group.clone())
+                    .check(&mut |fault| drop(std::hint::black_box(fault.error.to_string())));
                 if let Some(attributes) = outcome.count(group.attributes()) {
                     for attribute in attributes {
                         if let Some(attribute) = outcome.count(attribute.map_err(|(_, e)| e)) {

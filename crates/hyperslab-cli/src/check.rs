@@ -112,6 +112,7 @@ fn copy(e: &Error) -> Error {
 }
 
 fn check_object(path: &str, object: &Object, report: &mut Report) {
+    object.check(&mut |fault| report.add(path, fault.error));
     match object.attributes() {
         Ok(entries) => {
             for entry in entries {

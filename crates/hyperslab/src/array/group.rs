@@ -4,7 +4,7 @@ use super::node::Node;
 use super::{Array, resolve};
 use crate::dtype::DType;
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::model::{Attribute, AttributeEntry, Hierarchy, Links, NodeId, NodeKind, Value};
+use crate::model::{Attribute, AttributeEntry, Fault, Hierarchy, Links, NodeId, NodeKind, Value};
 use std::sync::Arc;
 
 /// An object of a file.
@@ -61,6 +61,11 @@ impl Object {
             Object::Array(_) => NodeKind::Array,
             Object::Datatype(_) => NodeKind::Datatype,
         }
+    }
+
+    /// Verifies the structures of the object that nothing else reads, and gives the faults to `fault`.
+    pub fn check(&self, fault: &mut dyn FnMut(Fault)) {
+        self.hierarchy().check_node(self.node(), fault);
     }
 
     /// All attributes, sorted by the bytes of their names.

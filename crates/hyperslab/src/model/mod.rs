@@ -375,4 +375,10 @@ pub trait Hierarchy: Send + Sync + fmt::Debug {
     /// Verifies every structure of the file that the walk of objects does not reach by itself (superblock, free space,
     /// shared message tables); faults of objects come from the other calls.
     fn check(&self, fault: &mut dyn FnMut(Fault));
+
+    /// Verifies the structures of one object that no other call reads (HDF5: indexes over the order of creation, free
+    /// space of heaps). Most formats have none.
+    fn check_node(&self, node: &NodeId, fault: &mut dyn FnMut(Fault)) {
+        let _ = (node, fault);
+    }
 }

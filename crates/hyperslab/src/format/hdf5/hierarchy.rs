@@ -7,6 +7,7 @@ use super::file::Space;
 use super::free_space;
 use super::group;
 use super::heap::GlobalHeap;
+use super::idle;
 use super::index::{self, Surroundings};
 use super::message::extension::{self, BtreeK, CacheImage, FileSpace, SharedTableMessage};
 use super::message::{dataspace, kind};
@@ -306,6 +307,15 @@ impl Hierarchy for Hdf5 {
             if let Err(e) = free_space::check(&self.space, manager) {
                 report(e.context("file space"));
             }
+        }
+    }
+
+    fn check_node(&self, node: &NodeId, fault: &mut dyn FnMut(Fault)) {
+        // A header that cannot be read has said so to others.
+        if let Ok(header) = self.header(node) {
+            idle::check(&self.space, &header, &mut |error| {
+                fault(Fault { object: Some(node.clone()), error })
+            });
         }
     }
 }

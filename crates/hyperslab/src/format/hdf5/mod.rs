@@ -13,6 +13,7 @@ pub mod free_space;
 pub mod group;
 pub mod heap;
 pub mod hierarchy;
+mod idle;
 pub mod index;
 pub mod message;
 pub mod object;

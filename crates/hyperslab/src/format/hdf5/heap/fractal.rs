@@ -52,6 +52,7 @@ pub struct FractalHeap {
     registry: Registry,
     root: Root,
     huge_tree: u64,
+    free_space: u64,
     blocks: Mutex<Blocks>,
 }
 
@@ -127,7 +128,7 @@ impl FractalHeap {
         c.length(sizes)?; // Next huge identifier: for writers.
         let huge_tree = c.address(sizes)?;
         c.length(sizes)?; // Free space in managed blocks,
-        c.address(sizes)?; // its manager,
+        let free_space = c.address(sizes)?; // Its manager,
         // space managed, allocated, where allocation goes on, objects managed, huge bytes and objects, tiny ones.
         for _ in 0..8 {
             c.length(sizes)?;
@@ -175,8 +176,14 @@ impl FractalHeap {
             registry: Registry::default(),
             root,
             huge_tree,
+            free_space,
             blocks: Mutex::default(),
         })
+    }
+
+    /// Address of the manager of its free space, undefined if there is none: for `check`.
+    pub fn free_space(&self) -> u64 {
+        self.free_space
     }
 
     /// Bytes of an identifier.
