@@ -245,7 +245,12 @@ impl Hierarchy for Hdf5 {
         let fill_element = dataset.fill_element()?;
         // Each array has a budget of its own: a file may be open for long, and its arrays be opened any number of times.
         let space = self.space.scoped();
-        let file = Surroundings { space: &space, heap: &self.heap, neighbours: &self.neighbours };
+        let file = Surroundings {
+            space: &space,
+            heap: &self.heap,
+            neighbours: &self.neighbours,
+            live: self.superblock.is_live(),
+        };
         let (grid, layout, storage) = index::open(file, &dataset).context(|| "data layout")?;
         let notes = vec![
             ("layout message", format!("version {}", dataset.layout.version)),

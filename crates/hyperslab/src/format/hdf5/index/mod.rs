@@ -30,7 +30,7 @@ use entry::{Entry, Table};
 use grid::Grid;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Chunks that are found one by one before all of them are read into a table.
 const FEW: u64 = 64;
@@ -86,7 +86,9 @@ pub struct ChunkTable {
     edge_unfiltered: bool,
     layout: Chunked,
     /// Made when the first chunk is asked for, so that listing a file reads no index.
-    lookup: OnceLock<Box<dyn Lookup>>,
+    lookup: OnceLock<Arc<dyn Lookup>>,
+    /// Whether the file may change: then nothing is kept from call to call.
+    live: bool,
     table: OnceLock<Table>,
     /// Held while the table is made.
     loading: Mutex<()>,
@@ -108,6 +110,7 @@ impl ChunkTable {
             edge_unfiltered: layout.edge_unfiltered,
             layout: layout.clone(),
             lookup: OnceLock::new(),
+            live: false,
             table: OnceLock::new(),
             loading: Mutex::new(()),
             broken: AtomicBool::new(false),
@@ -115,37 +118,47 @@ impl ChunkTable {
         })
     }
 
+    /// The same index of a file that another process may be writing: every call looks anew.
+    #[must_use]
+    pub fn live(mut self, live: bool) -> Self {
+        self.live = live;
+        self
+    }
+
     /// The lookup; `None` if nothing was ever written.
-    fn lookup(&self) -> Result<Option<&dyn Lookup>> {
+    fn lookup(&self) -> Result<Option<Arc<dyn Lookup>>> {
         if self.layout.address == UNDEFINED {
             return Ok(None);
         }
-        if let Some(lookup) = self.lookup.get() {
-            return Ok(Some(lookup.as_ref()));
+        if self.live {
+            // With a budget of its own: looking again and again uses nothing up.
+            return self.open_lookup(&self.space.scoped()).map(Some);
         }
-        let opened = self.open_lookup()?;
-        Ok(Some(self.lookup.get_or_init(|| opened).as_ref()))
+        if let Some(lookup) = self.lookup.get() {
+            return Ok(Some(lookup.clone()));
+        }
+        let opened = self.open_lookup(&self.space)?;
+        Ok(Some(self.lookup.get_or_init(|| opened).clone()))
     }
 
-    fn open_lookup(&self) -> Result<Box<dyn Lookup>> {
-        let (space, layout, grid, address) =
-            (&self.space, &self.layout, self.grid.clone(), self.layout.address);
+    fn open_lookup(&self, space: &Space) -> Result<Arc<dyn Lookup>> {
+        let (layout, grid, address) = (&self.layout, self.grid.clone(), self.layout.address);
         Ok(match layout.index {
-            IndexKind::BtreeV1 => Box::new(btree::BtreeV1 { space: space.clone(), root: address, grid }),
+            IndexKind::BtreeV1 => Arc::new(btree::BtreeV1 { space: space.clone(), root: address, grid }),
             IndexKind::BtreeV2 { .. } => {
-                Box::new(btree::BtreeV2::open(space, address, &grid, self.filtered)?)
+                Arc::new(btree::BtreeV2::open(space, address, &grid, self.filtered)?)
             }
-            IndexKind::FixedArray { .. } => Box::new(fixed_array::FixedArray::open(space, address, &grid)?),
+            IndexKind::FixedArray { .. } => Arc::new(fixed_array::FixedArray::open(space, address, &grid)?),
             IndexKind::ExtensibleArray { .. } => {
-                Box::new(extensible_array::ExtensibleArray::open(space, address, &grid)?)
+                Arc::new(extensible_array::ExtensibleArray::open(space, address, &grid)?)
             }
             IndexKind::Implicit => {
                 let slots = grid.fixed()?;
-                Box::new(direct::Implicit { space: space.clone(), address, grid, slots })
+                Arc::new(direct::Implicit { space: space.clone(), address, grid, slots })
             }
             IndexKind::Single { filtered } => {
                 let (length, mask) = filtered.unwrap_or((grid.chunk_bytes(), 0));
-                Box::new(direct::Single { entry: Entry { address, length, mask }, rank: grid.rank() })
+                Arc::new(direct::Single { entry: Entry { address, length, mask }, rank: grid.rank() })
             }
         })
     }
@@ -227,7 +240,15 @@ fn name(chunk: &[u64]) -> String {
 impl ChunkIndex for ChunkTable {
     fn locate(&self, chunks: &[Coord]) -> Result<Vec<ChunkRef>> {
         let Some(lookup) = self.lookup()? else { return Ok(vec![ChunkRef::Absent; chunks.len()]) };
-        let table = self.table(lookup, chunks.len());
+        let fresh;
+        let table = if self.live {
+            let many =
+                lookup.cost() != Cost::Nothing && chunks.len() as u64 > FEW && self.grid.count().is_some();
+            fresh = if many { self.load(lookup.as_ref()).ok() } else { None };
+            fresh.as_ref()
+        } else {
+            self.table(lookup.as_ref(), chunks.len())
+        };
         let one = |chunk: &Coord| {
             if !self.grid.contains(chunk) {
                 return Err(Error::new(ErrorKind::OutOfBounds, "there is no such chunk"));

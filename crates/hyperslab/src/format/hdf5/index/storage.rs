@@ -22,6 +22,8 @@ pub struct Surroundings<'a> {
     pub heap: &'a GlobalHeap,
     /// The files that it may name.
     pub neighbours: &'a Neighbours,
+    /// Whether another process may be writing it.
+    pub live: bool,
 }
 
 /// The grid of chunks, the words for the layout, and the way to the elements.
@@ -52,7 +54,7 @@ pub fn open(file: Surroundings<'_>, dataset: &Dataset) -> Result<(ChunkGrid, Lay
         LayoutClass::Chunked(chunked) => {
             let grid = ChunkGrid::Regular(chunked.chunk.to_vec());
             let layout = Layout::Chunked { index: chunked.index.name() };
-            Ok((grid, layout, Storage::Chunks(self::chunked(space, dataset, chunked)?)))
+            Ok((grid, layout, Storage::Chunks(self::chunked(file, dataset, chunked)?)))
         }
         LayoutClass::Virtual { address, index } => {
             let mappings = virtual_mappings(file, *address, *index)?;
@@ -61,15 +63,14 @@ pub fn open(file: Surroundings<'_>, dataset: &Dataset) -> Result<(ChunkGrid, Lay
     }
 }
 
-fn chunked(space: &Space, dataset: &Dataset, chunked: &Chunked) -> Result<Arc<dyn ChunkIndex>> {
+fn chunked(file: Surroundings<'_>, dataset: &Dataset, chunked: &Chunked) -> Result<Arc<dyn ChunkIndex>> {
     let Dataspace::Simple { dims, max } = &dataset.space else {
         // No extents, no chunks: libhdf5 makes no such dataset but for a null space, which has no elements.
         return Ok(Arc::new(Whole::compact(Default::default(), 0, 0)));
     };
     let shape =
         ArrayShape { dims, max, element: dataset.dtype.size() as u64, filtered: !dataset.filters.is_empty() };
-    // A budget of its own, so that a dataset can be opened any number of times.
-    Ok(Arc::new(ChunkTable::new(&space.scoped(), chunked, shape)?))
+    Ok(Arc::new(ChunkTable::new(file.space, chunked, shape)?.live(file.live)))
 }
 
 fn external(file: Surroundings<'_>, files: &ExternalFiles) -> Result<ExternalSource> {
