@@ -12,6 +12,7 @@ mod json;
 mod ls;
 mod output;
 mod plan;
+mod variable;
 mod words;
 
 use args::{Arguments, Command};

@@ -3,6 +3,7 @@
 
 pub mod array;
 pub mod codec;
+pub mod convention;
 pub mod dtype;
 pub mod model;
 pub mod select;

@@ -21,6 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("model", &["error", "limits", "shape", "dtype", "select", "source", "codec"]),
     // Layer 4: formats below the waist, plan and exec above it; they meet only in the model.
     ("format", &["error", "limits", "shape", "dtype", "select", "source", "codec", "model"]),
+    ("convention", &["error", "limits", "shape", "dtype", "select", "source", "codec", "model"]),
     ("plan", &["error", "limits", "shape", "dtype", "select", "source", "codec", "model"]),
     ("exec", &["error", "limits", "shape", "dtype", "select", "source", "codec", "model", "plan"]),
     // Layer 5: what a user holds.

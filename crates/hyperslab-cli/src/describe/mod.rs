@@ -5,6 +5,7 @@
 
 mod detect;
 mod encode;
+mod netcdf;
 
 use crate::args::Describe;
 use crate::json::Json;
@@ -50,6 +51,9 @@ pub(crate) fn run(arguments: &Describe, options: &OpenOptions, out: &mut Out) ->
             match hyperslab::open_with(path.as_path(), &options) {
                 Ok(file) => {
                     section.insert("objects".into(), objects(&file));
+                    if netcdf::is_netcdf4(path, &file) {
+                        top.insert("netcdf".into(), Json::Map(netcdf::section(&file, &options)));
+                    }
                 }
                 Err(e) => {
                     opened = false;
@@ -58,6 +62,13 @@ pub(crate) fn run(arguments: &Describe, options: &OpenOptions, out: &mut Out) ->
             }
             section
         }
+        Detected::NetCdf3 => match hyperslab::open_with(path.as_path(), &options) {
+            Ok(file) => netcdf::section(&file, &options),
+            Err(e) => {
+                opened = false;
+                error(e)
+            }
+        },
         other => {
             opened = false;
             let text = match other {
@@ -162,6 +173,11 @@ struct Describer<'a> {
 }
 
 impl Describer<'_> {
+    /// A describer of elements that hold no references.
+    fn plain(file: &File) -> Describer<'_> {
+        Describer { file, paths: HashMap::new(), shapes: RefCell::default() }
+    }
+
     fn object(&self, path: &str, id: &NodeId, mut own: Map) -> Map {
         let object = match self.file.object(id, path) {
             Ok(object) => object,

@@ -307,7 +307,8 @@ impl Reader<'_> {
     fn name(&mut self) -> Result<Name> {
         let length = self.count()?;
         let name = self.take(length)?;
-        let name = Name::from(name.as_ref());
+        // Some writers count a NUL that ends the name.
+        let name = Name::from(name.split(|&b| b == 0).next().unwrap_or(&name));
         self.pad(length, || format!("name {name}"))?;
         self.budget.charge(length.saturating_add(ENTRY))?;
         Ok(name)

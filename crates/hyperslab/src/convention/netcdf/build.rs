@@ -1,0 +1,482 @@
+//! Building the view: one walk over all objects, then the dimensions of every variable.
+//!
+//! The order matters, since netCDF numbers dimensions as it meets them: the datasets and types of a group in the order
+//! in which they were made (by name where that is not tracked), then its groups. Axes without a dimension get one
+//! afterwards, innermost groups first.
+
+use super::attribute::{in_order, is_hidden, of};
+use super::kind::{UserType, class_of, type_of};
+use super::scale::{self, Axes, PREFIX};
+use super::{Attribute, DataModel, Dimension, Group, LeftOut, NetcdfView, Type, Variable};
+use crate::error::{Context, Error, Result};
+use crate::limits::Limits;
+use crate::model::{
+    ArrayMeta, AttributeEntry, Dataspace, Hierarchy, LinkTarget, Links, NodeId, NodeKind, Storage,
+};
+use crate::shape::Name;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// A variable before its dimensions are known.
+struct Draft {
+    group: usize,
+    name: Name,
+    path: String,
+    node: NodeId,
+    meta: ArrayMeta,
+    storage: Storage,
+    attributes: Vec<AttributeEntry>,
+    axes: Found,
+}
+
+/// What is known of the axes of a variable after the walk.
+enum Found {
+    /// It is the scale of this dimension.
+    Coordinate(usize),
+    /// Its attributes tell.
+    Told(Axes),
+    /// The format itself tells.
+    Named(Vec<Option<Name>>),
+}
+
+struct Builder<'a> {
+    hierarchy: &'a dyn Hierarchy,
+    limits: &'a Limits,
+    model: DataModel,
+    groups: Vec<Group>,
+    dimensions: Vec<Dimension>,
+    types: Vec<UserType>,
+    drafts: Vec<Draft>,
+    /// Attributes of groups, which need all types before they can be told.
+    of_groups: Vec<Vec<AttributeEntry>>,
+    /// Groups met, so that hard links make no endless or repeated tree.
+    seen: HashSet<NodeId>,
+    /// Number of the next dimension that has none.
+    next: i64,
+    /// Dimensions by number.
+    numbers: HashMap<i64, usize>,
+    /// Dimensions by the dataset that stands for them.
+    scales: HashMap<NodeId, usize>,
+    /// Dimensions by group, length and whether they may grow, in order.
+    lengths: HashMap<(usize, u64, bool), Vec<usize>>,
+}
+
+pub(super) fn build(hierarchy: Arc<dyn Hierarchy>, limits: &Limits) -> Result<NetcdfView> {
+    let info = hierarchy.info();
+    let model = match (info.format.starts_with("netCDF-3"), info.version) {
+        (true, 1) => DataModel::Classic,
+        (true, 2) => DataModel::Offset64,
+        (true, _) => DataModel::Data64,
+        (false, _) => DataModel::NetCdf4,
+    };
+    let mut builder = Builder {
+        hierarchy: &*hierarchy,
+        limits,
+        model,
+        groups: Vec::new(),
+        dimensions: Vec::new(),
+        types: Vec::new(),
+        drafts: Vec::new(),
+        of_groups: Vec::new(),
+        seen: HashSet::new(),
+        next: 0,
+        numbers: HashMap::new(),
+        scales: HashMap::new(),
+        lengths: HashMap::new(),
+    };
+    let root = hierarchy.root();
+    builder.group(root, Name::from("/"), "/".into(), None, 0)?;
+    let Builder { groups, dimensions, types, model, .. } = builder.finish();
+    Ok(NetcdfView { hierarchy, model, groups, dimensions, types })
+}
+
+/// The path of a member of a group.
+fn join(group: &str, name: &Name) -> String {
+    if group.ends_with('/') { format!("{group}{name}") } else { format!("{group}/{name}") }
+}
+
+impl Builder<'_> {
+    fn leave_out(&mut self, group: usize, path: String, reason: String, failed: bool) {
+        if let Some(group) = self.groups.get_mut(group) {
+            group.left_out.push(LeftOut { path, reason, failed });
+        }
+    }
+
+    fn fail(&mut self, group: usize, path: String, error: &Error) {
+        self.leave_out(group, path, error.to_string(), true);
+    }
+
+    /// Adds a group and everything in it.
+    fn group(
+        &mut self,
+        node: NodeId,
+        name: Name,
+        path: String,
+        parent: Option<usize>,
+        depth: u32,
+    ) -> Result<()> {
+        self.limits.check_depth("groups", depth)?;
+        let here = self.groups.len();
+        self.seen.insert(node.clone());
+        let links = self.hierarchy.links(&node).context(|| format!("links of group {path}"));
+        let links = match (links, parent) {
+            (Err(e), None) => return Err(e),
+            (Err(e), Some(parent)) => {
+                self.fail(parent, path, &e);
+                return Ok(());
+            }
+            (Ok(links), _) => links,
+        };
+        let own = self.hierarchy.attributes(&node);
+        self.groups.push(Group {
+            name,
+            path: path.clone(),
+            node: node.clone(),
+            parent,
+            dimensions: Vec::new(),
+            types: Vec::new(),
+            variables: Vec::new(),
+            groups: Vec::new(),
+            attributes: Vec::new(),
+            left_out: Vec::new(),
+        });
+        if let Some(parent) = parent.and_then(|p| self.groups.get_mut(p)) {
+            parent.groups.push(here);
+        }
+        let own = own.unwrap_or_else(|e| vec![Err((None, e))]);
+        let strict = own.iter().flatten().any(|a| a.name.as_bytes() == b"_nc3_strict");
+        if parent.is_none() && strict && self.model == DataModel::NetCdf4 {
+            self.model = DataModel::NetCdf4Classic;
+        }
+        self.of_groups.push(in_order(own));
+        for d in self.hierarchy.dimensions(&node)? {
+            self.dimension(here, d.name, d.length, d.unlimited, None, None);
+        }
+        for fault in &links.faults {
+            self.fail(here, path.clone(), &fault.error);
+        }
+        let mut groups = Vec::new();
+        for link in ordered(links) {
+            let path = join(&path, &link.name);
+            let node = match self.target(&node, &link.target) {
+                Ok(Ok(node)) => node,
+                Ok(Err(what)) => {
+                    self.leave_out(here, path, what, false);
+                    continue;
+                }
+                Err(e) => {
+                    self.fail(here, path, &e);
+                    continue;
+                }
+            };
+            match self.hierarchy.kind(&node) {
+                Ok(NodeKind::Group) => groups.push((node, link.name, path)),
+                Ok(NodeKind::Datatype) => self.named_type(here, node, link.name, path),
+                Ok(NodeKind::Array) => {
+                    if let Err(e) = self.array(here, node, link.name, &path) {
+                        self.fail(here, path, &e);
+                    }
+                }
+                Err(e) => self.fail(here, path, &e),
+            }
+        }
+        for (node, name, path) in groups {
+            if self.seen.contains(&node) {
+                self.leave_out(here, path, "another link to a group that is shown".into(), false);
+            } else if let Err(e) = self.group(node, name, path.clone(), Some(here), depth + 1) {
+                self.fail(here, path, &e);
+            }
+        }
+        Ok(())
+    }
+
+    /// The object that a link leads to, or a word for a link that leads nowhere netCDF goes.
+    fn target(&self, group: &NodeId, target: &LinkTarget) -> Result<Result<NodeId, String>> {
+        match target {
+            LinkTarget::Hard(node) => Ok(Ok(node.clone())),
+            LinkTarget::Soft(path) => match self.follow(group, path)? {
+                Some(node) => Ok(Ok(node)),
+                None => Ok(Err(format!("a soft link to {path}"))),
+            },
+            LinkTarget::External { file, path } => Ok(Err(format!("an external link to {path} in {file}"))),
+            LinkTarget::UserDefined { class, .. } => Ok(Err(format!("a user-defined link of class {class}"))),
+        }
+    }
+
+    /// Follows a path through hard and soft links of this file. `None`: it ends elsewhere, or in nothing.
+    fn follow(&self, group: &NodeId, path: &Name) -> Result<Option<NodeId>> {
+        let mut node = group.clone();
+        let mut rest: Vec<Name> = Vec::new();
+        let mut hops = 0;
+        let mut push = |rest: &mut Vec<Name>, path: &Name| {
+            let parts: Vec<_> = path.as_bytes().split(|&b| b == b'/').collect();
+            rest.extend(parts.iter().rev().filter(|p| !p.is_empty() && **p != b".").map(|p| Name::from(*p)));
+            hops += 1;
+            hops <= self.limits.link_hops
+        };
+        if path.as_bytes().first() == Some(&b'/') {
+            node = self.hierarchy.root();
+        }
+        push(&mut rest, path);
+        while let Some(name) = rest.pop() {
+            let Some(link) = self.hierarchy.link(&node, &name)? else { return Ok(None) };
+            match link.target {
+                LinkTarget::Hard(next) => node = next,
+                LinkTarget::Soft(path) => {
+                    if path.as_bytes().first() == Some(&b'/') {
+                        node = self.hierarchy.root();
+                    }
+                    if !push(&mut rest, &path) {
+                        let most = self.limits.link_hops;
+                        return Err(Error::limit("links followed", u128::from(most) + 1, most.into()));
+                    }
+                }
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(node))
+    }
+
+    fn named_type(&mut self, group: usize, node: NodeId, name: Name, path: String) {
+        match self.hierarchy.datatype(&node) {
+            Ok(dtype) => match class_of(&dtype) {
+                Some(class) => {
+                    let place = self.types.len();
+                    self.types.push(UserType { name, group, class, dtype });
+                    if let Some(group) = self.groups.get_mut(group) {
+                        group.types.push(place);
+                    }
+                }
+                None => self.leave_out(group, path, format!("a named datatype {dtype}"), false),
+            },
+            Err(e) => self.fail(group, path, &e),
+        }
+    }
+
+    fn dimension(
+        &mut self,
+        group: usize,
+        name: Name,
+        length: u64,
+        unlimited: bool,
+        number: Option<i64>,
+        scale: Option<NodeId>,
+    ) -> usize {
+        let place = self.dimensions.len();
+        let id = number.unwrap_or(self.next);
+        self.next = self.next.max(id.saturating_add(1));
+        self.numbers.insert(id, place);
+        if let Some(node) = &scale {
+            self.scales.entry(node.clone()).or_insert(place);
+        }
+        self.lengths.entry((group, length, unlimited)).or_default().push(place);
+        self.dimensions.push(Dimension { name, length, unlimited, group, id });
+        if let Some(group) = self.groups.get_mut(group) {
+            group.dimensions.push(place);
+        }
+        place
+    }
+
+    fn array(&mut self, group: usize, node: NodeId, name: Name, path: &str) -> Result<()> {
+        let (meta, storage) = self.hierarchy.array(&node).context(|| format!("array {path}"))?;
+        let entries = self.hierarchy.attributes(&node).unwrap_or_else(|e| vec![Err((None, e))]);
+        let attributes = in_order(entries);
+        let axes = match self.hierarchy.dimension_names(&node)? {
+            Some(names) => Found::Named(names),
+            None if scale::is_scale(&attributes) && !meta.space.dims().is_empty() => {
+                let length = meta.space.dims().first().copied().unwrap_or(0);
+                let number = scale::number(&attributes);
+                let unlimited = may_grow(&meta.space, 0);
+                let place =
+                    self.dimension(group, name.clone(), length, unlimited, number, Some(node.clone()));
+                if !scale::is_variable(&attributes) {
+                    return Ok(());
+                }
+                Found::Coordinate(place)
+            }
+            None => {
+                let rank = meta.space.dims().len();
+                Found::Told(scale::axes(self.hierarchy, &attributes, rank, self.limits.metadata))
+            }
+        };
+        let name = match name.as_bytes().strip_prefix(PREFIX).filter(|rest| !rest.is_empty()) {
+            Some(rest) if !self.model.is_netcdf3() => Name::from(rest),
+            _ => name,
+        };
+        self.drafts.push(Draft { group, name, path: path.to_owned(), node, meta, storage, attributes, axes });
+        Ok(())
+    }
+
+    /// Gives every variable its type, attributes and dimensions.
+    fn finish(mut self) -> Self {
+        for (group, entries) in std::mem::take(&mut self.of_groups).into_iter().enumerate() {
+            let path = self.groups.get(group).map(|g| g.path.clone()).unwrap_or_default();
+            let attributes = self.attributes(group, &path, entries, true);
+            if let Some(group) = self.groups.get_mut(group) {
+                group.attributes = attributes;
+            }
+        }
+        // Variables of a group stand together, in order, and inner groups come first.
+        let mut of_group: Vec<Vec<Draft>> = self.groups.iter().map(|_| Vec::new()).collect();
+        for draft in std::mem::take(&mut self.drafts) {
+            if let Some(list) = of_group.get_mut(draft.group) {
+                list.push(draft);
+            }
+        }
+        for group in self.inner_first() {
+            for draft in of_group.get_mut(group).map(std::mem::take).unwrap_or_default() {
+                match type_of(&draft.meta.dtype, &self.types) {
+                    Some(kind) => self.variable(group, kind, draft),
+                    None => {
+                        let what = format!("an array of type {}", draft.meta.dtype);
+                        self.leave_out(group, draft.path, what, false);
+                    }
+                }
+            }
+        }
+        self.measure();
+        let ids: Vec<i64> = self.dimensions.iter().map(|d| d.id).collect();
+        for group in &mut self.groups {
+            group.dimensions.sort_by_key(|&d| ids.get(d).copied());
+        }
+        self
+    }
+
+    /// All groups, those in a group before it, in order.
+    fn inner_first(&self) -> Vec<usize> {
+        let mut out = Vec::new();
+        let mut open = vec![(0, 0)];
+        while let Some((group, next)) = open.pop() {
+            match self.groups.get(group).and_then(|g| g.groups.get(next)) {
+                Some(&inner) => open.extend([(group, next + 1), (inner, 0)]),
+                None => out.push(group),
+            }
+        }
+        out
+    }
+
+    fn attributes(
+        &mut self,
+        group: usize,
+        path: &str,
+        entries: Vec<AttributeEntry>,
+        of_group: bool,
+    ) -> Vec<Attribute> {
+        let mut out = Vec::new();
+        for entry in entries {
+            match entry {
+                Ok(a) if !self.model.is_netcdf3() && is_hidden(&a.name, of_group) => {}
+                Ok(a) => {
+                    let path = format!("{path}:{}", a.name);
+                    match of(a, &self.types) {
+                        Ok(attribute) => out.push(attribute),
+                        Err(what) => self.leave_out(group, path, what, false),
+                    }
+                }
+                Err((name, e)) => {
+                    let name = name.map(|n| format!(":{n}")).unwrap_or_default();
+                    self.fail(group, format!("{path}{name}"), &e);
+                }
+            }
+        }
+        out
+    }
+
+    fn variable(&mut self, group: usize, kind: Type, draft: Draft) {
+        let Draft { name, path, node, meta, storage, attributes, axes, .. } = draft;
+        let extents = meta.space.dims().to_vec();
+        let mut dimensions: Vec<Option<usize>> = match axes {
+            Found::Coordinate(place) if extents.len() == 1 => vec![Some(place)],
+            Found::Coordinate(place) => {
+                match scale::axes(self.hierarchy, &attributes, extents.len(), self.limits.metadata) {
+                    Axes::Numbers(numbers) => numbers.iter().map(|n| self.numbers.get(n).copied()).collect(),
+                    _ => std::iter::once(Some(place)).chain(extents.iter().skip(1).map(|_| None)).collect(),
+                }
+            }
+            Found::Told(Axes::Numbers(numbers)) => {
+                numbers.iter().map(|n| self.numbers.get(n).copied()).collect()
+            }
+            Found::Told(Axes::Scales(scales)) => {
+                scales.iter().map(|s| self.scales.get(s.as_ref()?).copied()).collect()
+            }
+            Found::Told(Axes::Unknown) => extents.iter().map(|_| None).collect(),
+            Found::Named(names) => {
+                let names = names.iter().zip(&extents).enumerate();
+                let named = names.map(|(axis, (name, &length))| {
+                    let name = name.as_ref()?;
+                    Some(self.named_dimension(group, name, length, may_grow(&meta.space, axis)))
+                });
+                named.collect()
+            }
+        };
+        dimensions.resize(extents.len(), None);
+        let mut chosen = Vec::with_capacity(dimensions.len());
+        for (axis, dimension) in dimensions.into_iter().enumerate() {
+            let length = extents.get(axis).copied().unwrap_or(0);
+            chosen.push(match dimension {
+                Some(place) => place,
+                None => self.phony(group, length, may_grow(&meta.space, axis), &chosen),
+            });
+        }
+        let attributes = self.attributes(group, &path, attributes, false);
+        let variable = Variable { name, path, node, kind, dimensions: chosen, meta, storage, attributes };
+        if let Some(group) = self.groups.get_mut(group) {
+            group.variables.push(variable);
+        }
+    }
+
+    /// The dimension called `name` in a group or the ones around it, made if there is none.
+    fn named_dimension(&mut self, group: usize, name: &Name, length: u64, unlimited: bool) -> usize {
+        let mut scope = Some(group);
+        while let Some(g) = scope.and_then(|g| self.groups.get(g)) {
+            let named = |d: &&usize| self.dimensions.get(**d).is_some_and(|d| d.name == *name);
+            if let Some(&place) = g.dimensions.iter().find(named) {
+                return place;
+            }
+            scope = g.parent;
+        }
+        self.dimension(group, name.clone(), length, unlimited, None, None)
+    }
+
+    /// A dimension of this length that the variable has not on another axis, made if there is none.
+    fn phony(&mut self, group: usize, length: u64, unlimited: bool, used: &[usize]) -> usize {
+        let there = self.lengths.get(&(group, length, unlimited));
+        if let Some(place) = there.and_then(|list| list.iter().find(|place| !used.contains(place))) {
+            return *place;
+        }
+        let name = Name::from(format!("phony_dim_{}", self.next).as_str());
+        self.dimension(group, name, length, unlimited, None, None)
+    }
+
+    /// An unlimited dimension is as long as the longest variable.
+    fn measure(&mut self) {
+        if self.model.is_netcdf3() {
+            return;
+        }
+        for d in self.dimensions.iter_mut().filter(|d| d.unlimited) {
+            d.length = 0;
+        }
+        for variable in self.groups.iter().flat_map(|g| &g.variables) {
+            for (&place, &length) in variable.dimensions.iter().zip(variable.meta.space.dims()) {
+                if let Some(d) = self.dimensions.get_mut(place)
+                    && d.unlimited
+                {
+                    d.length = d.length.max(length);
+                }
+            }
+        }
+    }
+}
+
+fn may_grow(space: &Dataspace, axis: usize) -> bool {
+    matches!(space, Dataspace::Simple { max, .. } if max.get(axis) == Some(&None))
+}
+
+/// Links as they were made, or by name where that is not known.
+fn ordered(links: Links) -> Vec<crate::model::Link> {
+    let mut list = links.links;
+    if links.tracks_order {
+        list.sort_by_key(|l| l.creation_order);
+    }
+    list
+}

@@ -1,0 +1,206 @@
+//! Types of netCDF, and which of them an element type is.
+
+use crate::dtype::{ByteOrder, DType, IntegerType};
+use crate::shape::Name;
+
+/// A type of elements or attribute values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// 8-bit signed integer.
+    Byte,
+    /// A byte of text.
+    Char,
+    /// 16-bit signed integer.
+    Short,
+    /// 32-bit signed integer.
+    Int,
+    /// IEEE binary32.
+    Float,
+    /// IEEE binary64.
+    Double,
+    /// 8-bit unsigned integer.
+    UByte,
+    /// 16-bit unsigned integer.
+    UShort,
+    /// 32-bit unsigned integer.
+    UInt,
+    /// 64-bit signed integer.
+    Int64,
+    /// 64-bit unsigned integer.
+    UInt64,
+    /// Text of any length.
+    String,
+    /// A user-defined type, as its place in [`NetcdfView::types`](super::NetcdfView::types).
+    User(usize),
+}
+
+impl Type {
+    /// Its name in CDL; empty for user-defined types.
+    pub fn word(self) -> &'static str {
+        match self {
+            Type::Byte => "byte",
+            Type::Char => "char",
+            Type::Short => "short",
+            Type::Int => "int",
+            Type::Float => "float",
+            Type::Double => "double",
+            Type::UByte => "ubyte",
+            Type::UShort => "ushort",
+            Type::UInt => "uint",
+            Type::Int64 => "int64",
+            Type::UInt64 => "uint64",
+            Type::String => "string",
+            Type::User(_) => "",
+        }
+    }
+}
+
+/// Classes of user-defined types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Named members.
+    Compound,
+    /// Named values of an integer type.
+    Enum,
+    /// Sequences of any length.
+    VarLen,
+    /// Bytes without meaning.
+    Opaque,
+}
+
+/// A user-defined type.
+#[derive(Clone, Debug)]
+pub struct UserType {
+    /// Its name.
+    pub name: Name,
+    /// The group that defines it.
+    pub group: usize,
+    /// Its class.
+    pub class: Class,
+    /// The type as stored.
+    pub dtype: DType,
+}
+
+/// The class of a named type; `None` if netCDF has none for it.
+pub(super) fn class_of(dtype: &DType) -> Option<Class> {
+    match dtype {
+        DType::Compound { .. } => Some(Class::Compound),
+        DType::Enum { .. } => Some(Class::Enum),
+        DType::VarLen { .. } => Some(Class::VarLen),
+        DType::Opaque { .. } => Some(Class::Opaque),
+        _ => None,
+    }
+}
+
+/// The type of elements stored as `dtype`, with `types` as the user-defined ones.
+pub(super) fn type_of(dtype: &DType, types: &[UserType]) -> Option<Type> {
+    match dtype {
+        DType::Integer(t) => integer(t),
+        DType::Float(t) if t.is_ieee() && t.size == 4 => Some(Type::Float),
+        DType::Float(t) if t.is_ieee() && t.size == 8 => Some(Type::Double),
+        DType::String { size: 1, .. } => Some(Type::Char),
+        DType::String { .. } | DType::VarString { .. } => Some(Type::String),
+        dtype => types.iter().position(|t| same(&t.dtype, dtype, 0)).map(Type::User),
+    }
+}
+
+fn integer(t: &IntegerType) -> Option<Type> {
+    Some(match (t.precision, t.signed) {
+        (0..=8, true) => Type::Byte,
+        (0..=8, false) => Type::UByte,
+        (9..=16, true) => Type::Short,
+        (9..=16, false) => Type::UShort,
+        (17..=32, true) => Type::Int,
+        (17..=32, false) => Type::UInt,
+        (33..=64, true) => Type::Int64,
+        (33..=64, false) => Type::UInt64,
+        _ => return None,
+    })
+}
+
+/// The value of a stored whole integer.
+pub(super) fn value(stored: &[u8], t: &IntegerType) -> Option<i128> {
+    if !(1..=8).contains(&stored.len()) || !t.is_whole() {
+        return None;
+    }
+    let fold = |v: u64, b: &u8| v << 8 | u64::from(*b);
+    let bits = match t.order {
+        ByteOrder::Little => stored.iter().rev().fold(0, fold),
+        ByteOrder::Big => stored.iter().fold(0, fold),
+        ByteOrder::Vax => return None,
+    };
+    let unused = 64 - 8 * stored.len() as u32;
+    Some(if t.signed { i128::from((bits << unused) as i64 >> unused) } else { i128::from(bits) })
+}
+
+/// Whether two types are equal in memory: byte orders and paddings do not matter.
+fn same(a: &DType, b: &DType, depth: u32) -> bool {
+    // No parser makes deeper types.
+    if depth > 256 {
+        return false;
+    }
+    let same = |a: &DType, b: &DType| same(a, b, depth + 1);
+    match (a, b) {
+        (DType::Integer(a), DType::Integer(b)) => a.signed == b.signed && integer(a) == integer(b),
+        (DType::Float(a), DType::Float(b)) => a.size == b.size && a.exponent_size == b.exponent_size,
+        (
+            DType::String { size, padding, charset },
+            DType::String { size: size_b, padding: padding_b, charset: charset_b },
+        ) => size == size_b && padding == padding_b && charset == charset_b,
+        (DType::VarString { charset, .. }, DType::VarString { charset: charset_b, .. }) => {
+            charset == charset_b
+        }
+        (DType::Opaque { size, tag }, DType::Opaque { size: size_b, tag: tag_b }) => {
+            size == size_b && tag == tag_b
+        }
+        (DType::Compound { fields, .. }, DType::Compound { fields: fields_b, .. }) => {
+            fields.len() == fields_b.len()
+                && fields.iter().zip(fields_b).all(|(a, b)| a.name == b.name && same(&a.dtype, &b.dtype))
+        }
+        (DType::Enum { base, members }, DType::Enum { base: base_b, members: members_b }) => {
+            let value = |base: &DType, stored: &[u8]| match base {
+                DType::Integer(t) => value(stored, t),
+                _ => None,
+            };
+            same(base, base_b)
+                && members.len() == members_b.len()
+                && members
+                    .iter()
+                    .zip(members_b)
+                    .all(|(a, b)| a.name == b.name && value(base, &a.value) == value(base_b, &b.value))
+        }
+        (DType::Array { base, dims }, DType::Array { base: base_b, dims: dims_b }) => {
+            dims == dims_b && same(base, base_b)
+        }
+        (DType::VarLen { base, .. }, DType::VarLen { base: base_b, .. }) => same(base, base_b),
+        (DType::Complex { base }, DType::Complex { base: base_b }) => same(base, base_b),
+        (a, b) => a == b,
+    }
+}
+
+/// The fill value of a type where no one set another, as one stored element.
+pub(super) fn default_fill(dtype: &DType, kind: Type) -> Vec<u8> {
+    let bits: u64 = match kind {
+        Type::Byte => -127i64 as u64,
+        Type::Short => -32767i64 as u64,
+        Type::Int => -2147483647i64 as u64,
+        Type::Int64 => -9223372036854775806i64 as u64,
+        Type::UInt64 => 18446744073709551614,
+        Type::UByte | Type::UShort | Type::UInt => u64::MAX,
+        Type::Float => 0x7cf0_0000,
+        Type::Double => 0x479e_0000_0000_0000,
+        Type::Char | Type::String | Type::User(_) => 0,
+    };
+    let size = dtype.size();
+    let mut bytes = bits.to_le_bytes().to_vec();
+    bytes.resize(size, 0);
+    let order = match dtype {
+        DType::Integer(t) => t.order,
+        DType::Float(t) => t.order,
+        _ => ByteOrder::Little,
+    };
+    if order == ByteOrder::Big {
+        bytes.reverse();
+    }
+    bytes
+}
