@@ -34,17 +34,21 @@ impl Attribute {
     }
 }
 
-/// Attributes that are part of how netCDF-4 uses HDF5, of datasets.
-const HIDDEN: [&[u8]; 6] =
-    [b"REFERENCE_LIST", b"CLASS", b"DIMENSION_LIST", b"NAME", b"_Netcdf4Dimid", b"_Netcdf4Coordinates"];
-
-/// The same, of groups.
-const HIDDEN_IN_GROUPS: [&[u8]; 2] = [b"_NCProperties", b"_nc3_strict"];
+/// Attributes that are part of how netCDF-4 uses HDF5, wherever they are.
+const HIDDEN: [&[u8]; 8] = [
+    b"REFERENCE_LIST",
+    b"CLASS",
+    b"DIMENSION_LIST",
+    b"NAME",
+    b"_Netcdf4Dimid",
+    b"_Netcdf4Coordinates",
+    b"_NCProperties",
+    b"_nc3_strict",
+];
 
 /// Whether an attribute is hidden from users of HDF5 files.
-pub(super) fn is_hidden(name: &Name, of_group: bool) -> bool {
-    let list: &[&[u8]] = if of_group { &HIDDEN_IN_GROUPS } else { &HIDDEN };
-    list.contains(&name.as_bytes())
+pub(super) fn is_hidden(name: &Name) -> bool {
+    HIDDEN.contains(&name.as_bytes())
 }
 
 /// Sorts the attributes of an object as they were made.

@@ -311,7 +311,7 @@ impl Builder<'_> {
     fn finish(mut self) -> Self {
         for (group, entries) in std::mem::take(&mut self.of_groups).into_iter().enumerate() {
             let path = self.groups.get(group).map(|g| g.path.clone()).unwrap_or_default();
-            let attributes = self.attributes(group, &path, entries, true);
+            let attributes = self.attributes(group, &path, entries);
             if let Some(group) = self.groups.get_mut(group) {
                 group.attributes = attributes;
             }
@@ -355,17 +355,11 @@ impl Builder<'_> {
         out
     }
 
-    fn attributes(
-        &mut self,
-        group: usize,
-        path: &str,
-        entries: Vec<AttributeEntry>,
-        of_group: bool,
-    ) -> Vec<Attribute> {
+    fn attributes(&mut self, group: usize, path: &str, entries: Vec<AttributeEntry>) -> Vec<Attribute> {
         let mut out = Vec::new();
         for entry in entries {
             match entry {
-                Ok(a) if !self.model.is_netcdf3() && is_hidden(&a.name, of_group) => {}
+                Ok(a) if !self.model.is_netcdf3() && is_hidden(&a.name) => {}
                 Ok(a) => {
                     let path = format!("{path}:{}", a.name);
                     match of(a, &self.types) {
@@ -418,7 +412,7 @@ impl Builder<'_> {
                 None => self.phony(group, length, may_grow(&meta.space, axis), &chosen),
             });
         }
-        let attributes = self.attributes(group, &path, attributes, false);
+        let attributes = self.attributes(group, &path, attributes);
         let variable = Variable { name, path, node, kind, dimensions: chosen, meta, storage, attributes };
         if let Some(group) = self.groups.get_mut(group) {
             group.variables.push(variable);
