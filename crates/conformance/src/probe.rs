@@ -4,8 +4,10 @@ use hyperslab::array::Item;
 use hyperslab::dtype::DType;
 use hyperslab::model::{Attribute, NodeId};
 use hyperslab::shape::byte_count;
-use hyperslab::{Array, Error, Object, Selection};
+use hyperslab::source::{MemorySource, Neighbours};
+use hyperslab::{Array, Error, File, Limits, Object, OpenOptions, Selection};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Arrays larger than this are read in part.
 const LARGEST: u64 = 64 << 20;
@@ -42,7 +44,25 @@ impl Outcome {
 pub fn probe(path: &Path) -> Outcome {
     let mut outcome = Outcome::default();
     let Some(path) = path.to_str() else { return outcome };
-    let Some(file) = outcome.count(hyperslab::open(path)) else { return outcome };
+    if let Some(file) = outcome.count(hyperslab::open(path)) {
+        walk(&file, true, &mut outcome);
+    }
+    outcome
+}
+
+/// The same for a file in memory, which has no neighbours; `data` says whether arrays are read.
+pub fn probe_bytes(bytes: &[u8], data: bool) -> Outcome {
+    let mut outcome = Outcome::default();
+    let source = Arc::new(MemorySource::new(bytes.to_vec(), "input"));
+    let hierarchy = hyperslab::format::open(source, Neighbours::none(), Limits::default());
+    if let Some(hierarchy) = outcome.count(hierarchy) {
+        let file = File::from_hierarchy(hierarchy, "input", &OpenOptions::default());
+        walk(&file, data, &mut outcome);
+    }
+    outcome
+}
+
+fn walk(file: &File, data: bool, outcome: &mut Outcome) {
     outcome.opened = true;
     std::hint::black_box(file.info());
     file.check(&mut |fault| {
@@ -54,8 +74,10 @@ pub fn probe(path: &Path) -> Outcome {
             Item::Object(node, _) => {
                 let Some(object) = outcome.count(file.object(&node, entry.path)) else { continue };
                 object.check(&mut |fault| drop(std::hint::black_box(fault.error.to_string())));
-                if let Object::Array(array) = &object {
-                    arrays(array, &mut outcome);
+                if let Object::Array(array) = &object
+                    && data
+                {
+                    arrays(array, outcome);
                 }
                 let Some(attributes) = outcome.count(object.attributes()) else { continue };
                 for attribute in attributes {
@@ -86,7 +108,6 @@ pub fn probe(path: &Path) -> Outcome {
             }
         }
     }
-    outcome
 }
 
 fn value(object: &Object, attribute: &Attribute) -> Result<(), Error> {

@@ -1,6 +1,8 @@
 //! Damaged files: a short run of fresh ones, and every one that ever made something fail.
 
 use crate::shared;
+use conformance::codecs::{self, CODECS};
+use conformance::rng::Rng;
 use conformance::{reference, tool};
 use std::process::Command;
 
@@ -25,4 +27,30 @@ fn damaged_files_get_an_answer() {
 fn what_failed_once_fails_no_more() {
     let folder = tool::root().join("crates/conformance/regressions");
     mutate(&["--replay", folder.to_str().expect("a path that is text")]);
+}
+
+#[test]
+fn codecs_take_any_bytes() {
+    for &(_, id) in CODECS {
+        for number in 0..4000 {
+            let mut rng = Rng::new(u64::from(id), number);
+            let length = rng.below(300);
+            // Few different values make more sense as counts and lengths than many.
+            let data: Vec<u8> = (0..length)
+                .map(|_| rng.pick(&[0, 0, 1, 2, 4, 8, 64, 0xff, rng.clone().next() as u8]))
+                .collect();
+            codecs::decode(id, &data);
+            codecs::round_trip(id, &data, |encoded| {
+                for _ in 0..1 + rng.below(3) {
+                    let at = rng.below(encoded.len());
+                    if let Some(byte) = encoded.get_mut(at) {
+                        *byte = rng.pick(&[0, 1, 0x7f, 0x80, 0xff, *byte ^ 1, *byte ^ 0x10]);
+                    }
+                }
+                if rng.chance(20) {
+                    encoded.truncate(rng.below(encoded.len()));
+                }
+            });
+        }
+    }
 }
