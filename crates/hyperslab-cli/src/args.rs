@@ -122,6 +122,9 @@ pub(crate) struct Ls {
     /// One JSON object a line.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Say on stderr what was asked of a server.
+    #[arg(long)]
+    pub(crate) stats: bool,
 }
 
 #[derive(Debug, Args)]

@@ -47,7 +47,7 @@ impl Report {
 pub(crate) fn run(arguments: &Check, options: &OpenOptions, out: &mut Out) -> Outcome<bool> {
     let mut report = Report::default();
     let mut file_notes = Vec::new();
-    match hyperslab::open_with(arguments.file.as_str(), options) {
+    match crate::output::open(arguments.file.as_str(), options) {
         Ok(file) => {
             let state =
                 file.info().notes.into_iter().filter(|(key, _)| matches!(*key, "status" | "base address"));

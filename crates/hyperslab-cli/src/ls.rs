@@ -19,7 +19,7 @@ struct Row {
 
 pub(crate) fn run(arguments: &Ls, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
     let address = Address::locate(&arguments.address);
-    let file = hyperslab::open_with(address.clone(), options)?;
+    let file = crate::output::open(address.clone(), options)?;
     let object = file.get(&address.path)?;
     let paths = Paths::new(&file);
     let whole = address.path == "/";
@@ -61,7 +61,11 @@ pub(crate) fn run(arguments: &Ls, options: &OpenOptions, out: &mut Out) -> Outco
             print(std::mem::take(&mut rows), out)?;
         }
     }
-    print(rows, out)
+    print(rows, out)?;
+    if arguments.stats {
+        crate::output::say(file.traffic());
+    }
+    Ok(())
 }
 
 /// The path below `start`, empty for `start` itself.

@@ -1,6 +1,7 @@
 //! What goes where: data to stdout or a file, everything else to stderr.
 
 use crate::args::Color;
+use hyperslab::{Address, OpenOptions};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::{self, Display};
 use std::fs::File;
@@ -56,6 +57,20 @@ pub(crate) fn complain(failure: &Failure) {
 /// Says something on stderr.
 pub(crate) fn say(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Opens a file, and says so if the server had to send it whole.
+pub(crate) fn open(address: impl Into<Address>, options: &OpenOptions) -> hyperslab::Result<hyperslab::File> {
+    let file = hyperslab::open_with(address, options)?;
+    let traffic = file.traffic();
+    if traffic.whole > 0 {
+        let bytes = traffic.bytes;
+        say(format_args!(
+            "note: the server of {} has no ranges; all {bytes} bytes were downloaded",
+            file.name()
+        ));
+    }
+    Ok(file)
 }
 
 /// Where the data goes, buffered.

@@ -6,7 +6,7 @@ use hyperslab::{Address, OpenOptions};
 
 pub(crate) fn run(arguments: &Plan, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
     let address = Address::locate(&arguments.address);
-    let file = hyperslab::open_with(address.clone(), options)?;
+    let file = crate::output::open(address.clone(), options)?;
     let (array, selection) = crate::get::array(&file, &address)?;
     let plan = array.plan(selection)?.to_string();
     out.line(plan.trim_end())

@@ -23,7 +23,7 @@ use std::path::Path;
 
 pub(crate) fn run(arguments: &Get, options: &OpenOptions, stdout: &mut Out) -> Outcome<()> {
     let address = Address::locate(&arguments.address);
-    let file = hyperslab::open_with(address.clone(), options)?;
+    let file = crate::output::open(address.clone(), options)?;
     let (array, selection) = array(&file, &address)?;
     let format =
         arguments.format.unwrap_or_else(|| arguments.output.as_deref().map_or(Format::Text, by_name));
@@ -45,6 +45,10 @@ pub(crate) fn run(arguments: &Get, options: &OpenOptions, stdout: &mut Out) -> O
     }
     if arguments.stats {
         output::say(read.stats);
+        let traffic = file.traffic();
+        if traffic.requests > 0 {
+            output::say(traffic);
+        }
     }
     Ok(())
 }

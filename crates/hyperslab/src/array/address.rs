@@ -1,6 +1,6 @@
 //! Addresses: `FILE_OR_URL[#fragment]::/path[SLICE]`, the part after `::` optional.
 
-use crate::error::{Error, Result};
+use super::fragment::Fragment;
 use std::fmt;
 use std::path::Path;
 
@@ -38,8 +38,8 @@ impl Address {
     /// As [`Address::locate`], with a test of whether a file exists.
     pub fn parse_with(text: &str, exists: impl Fn(&str) -> bool) -> Address {
         let address = |file: &str, path: &str| {
-            let (file, fragment) = match file.split_once('#') {
-                Some((name, fragment)) if fragment.contains('=') && !exists(file) => {
+            let (file, fragment) = match file.rsplit_once('#') {
+                Some((name, fragment)) if is_fragment(name, fragment) && !exists(file) => {
                     (name, Some(fragment.to_owned()))
                 }
                 _ => (file, None),
@@ -49,7 +49,7 @@ impl Address {
         };
         let there = |file: &str| {
             let named = |(name, fragment): (&str, &str)| exists(name) && !fragment.contains("::");
-            exists(file) || file.split_once('#').is_some_and(named)
+            exists(file) || file.rsplit_once('#').is_some_and(named)
         };
         if there(text) {
             return address(text, "");
@@ -58,7 +58,13 @@ impl Address {
         if let Some((file, path)) = splits.find(|(file, _)| there(file)) {
             return address(file, path);
         }
-        match text.find("::/").or_else(|| text.rfind("::")) {
+        // The server of a URL may have an address with `::` in it.
+        let server = match text.split_once("://") {
+            Some((_, rest)) => text.len() - rest.len() + rest.find('/').unwrap_or(rest.len()),
+            None => 0,
+        };
+        let rest = &text[server..];
+        match rest.find("::/").or_else(|| rest.rfind("::")).map(|i| server + i) {
             Some(i) => address(&text[..i], &text[i + 2..]),
             None => address(text, ""),
         }
@@ -90,28 +96,11 @@ impl Address {
         let plain = scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
         (scheme.len() > 1 && plain).then_some(scheme)
     }
+}
 
-    /// The local path that is meant; other schemes than `file` and modes other than HDF5's are refused by name.
-    pub fn local(&self) -> Result<&Path> {
-        if let Some(fragment) = &self.fragment {
-            for part in fragment.split('&') {
-                let mode = part.strip_prefix("mode=");
-                let known = |m: &str| m.split(',').all(|m| matches!(m, "hdf5" | "netcdf4" | "netcdf-4"));
-                if !mode.is_some_and(known) {
-                    return Err(Error::unsupported(format!("the fragment #{part} of {self}")));
-                }
-            }
-        }
-        match self.scheme() {
-            None => Ok(Path::new(&self.file)),
-            Some("file") => {
-                let path = &self.file["file://".len()..];
-                Ok(Path::new(path.strip_prefix("localhost").filter(|p| p.starts_with('/')).unwrap_or(path)))
-            }
-            Some(scheme) => Err(Error::unsupported(format!("the scheme {scheme}:// of {self}"))
-                .hint("copy the file here and open the copy")),
-        }
-    }
+/// Whether what follows `#` in the name of a file is a fragment: `key=value` pairs, or for a URL a mode alone.
+fn is_fragment(name: &str, fragment: &str) -> bool {
+    fragment.contains('=') || name.contains("://") && Fragment::parse(fragment).is_ok()
 }
 
 impl From<&str> for Address {

@@ -1,14 +1,14 @@
 //! Files, and how they are opened.
 
 use super::group::{Group, Object};
+use super::location::Location;
 use super::walk::Walk;
 use super::{Address, Array, OpenOptions, resolve};
 use crate::error::{Context, ErrorKind, Result};
 use crate::model::{Fault, FileInfo, Hierarchy, NodeId};
 use crate::select::Selection;
-use crate::source::{FileSource, Neighbours};
+use crate::source::Traffic;
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 /// An open file. Cheap to clone; may be used from any number of threads at once.
@@ -30,19 +30,30 @@ pub fn open(address: impl Into<Address>) -> Result<File> {
 /// Opens the file of an address with options.
 pub fn open_with(address: impl Into<Address>, options: &OpenOptions) -> Result<File> {
     let address = address.into();
-    let path = address.local()?;
-    let hierarchy = hierarchy(path, options).map_err(|e| match e.kind() {
+    let hierarchy = hierarchy(&address, options).map_err(|e| match e.kind() {
         ErrorKind::NotFound if address.file.ends_with(']') => {
             e.hint("a slice follows a path: FILE::/path[SLICE]")
         }
         _ => e,
     })?;
-    Ok(File::from_hierarchy(hierarchy, path.display().to_string(), options))
+    Ok(File::from_hierarchy(hierarchy, name(&address), options))
 }
 
-fn hierarchy(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Hierarchy>> {
-    let source = Arc::new(FileSource::open(path)?);
-    crate::format::open(source, Neighbours::of(path, &options.limits), options.limits.clone())
+fn hierarchy(address: &Address, options: &OpenOptions) -> Result<Arc<dyn Hierarchy>> {
+    let limits = options.limits.clone();
+    match Location::open(address, options)? {
+        Location::File(source, neighbours) => crate::format::open(source, neighbours, limits),
+        Location::Store(store) => crate::format::open_store(store, limits),
+    }
+}
+
+/// What to call the file of an address in messages.
+fn name(address: &Address) -> String {
+    match address.scheme() {
+        None => address.file.clone(),
+        Some("file") => address.file.replacen("file://", "", 1),
+        Some(_) => address.file.split('?').next().unwrap_or_default().to_owned(),
+    }
 }
 
 impl File {
@@ -63,6 +74,11 @@ impl File {
     /// What it is, in the words of its format.
     pub fn info(&self) -> FileInfo {
         self.hierarchy.info()
+    }
+
+    /// What was asked of a server for it so far; nothing for a local file.
+    pub fn traffic(&self) -> Traffic {
+        self.hierarchy.traffic()
     }
 
     /// The objects behind it.

@@ -14,6 +14,9 @@ pub struct OpenOptions {
     pub registry: Registry,
     /// Threads of one read at most; by default `HYPERSLAB_NUM_THREADS` or as many as the process may use.
     pub threads: Option<usize>,
+    /// How files and stores that are far away are read.
+    #[cfg(feature = "remote")]
+    pub remote: crate::source::RemoteOptions,
 }
 
 impl OpenOptions {

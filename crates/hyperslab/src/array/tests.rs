@@ -136,12 +136,45 @@ fn slices_are_the_last_brackets() {
 
 #[test]
 fn schemes_and_modes_are_refused_by_name() {
-    let refused = |text: &str| Address::parse(text).local().unwrap_err().to_string();
-    assert!(refused("s3://bucket/a.h5").contains("s3://"));
-    assert!(refused("https://host/a.h5::/x").contains("https://"));
-    assert!(refused("a.nc#mode=zarr,s3").contains("#mode=zarr,s3"));
-    assert_eq!(Address::parse("file:///tmp/a.h5").local().unwrap(), std::path::Path::new("/tmp/a.h5"));
-    assert_eq!(Address::parse("a.nc#mode=hdf5").local().unwrap(), std::path::Path::new("a.nc"));
+    let refused = |text: &str| crate::open(Address::parse(text)).unwrap_err().to_string();
+    assert!(refused("gopher://host/a.h5").contains("gopher://"));
+    assert!(refused("a.nc#mode=dap4,s3").contains("#mode=dap4,s3"));
+    let parts = |text: &str| {
+        let a = Address::parse(text);
+        (a.file, a.fragment.unwrap_or_default(), a.path)
+    };
+    let triple = |a: &str, b: &str, c: &str| (a.to_owned(), b.to_owned(), c.to_owned());
+    assert_eq!(parts("https://h/a.nc?x=1#bytes::/v[0]"), triple("https://h/a.nc?x=1", "bytes", "/v[0]"));
+    assert_eq!(parts("http://[::1]:80/a.nc"), triple("http://[::1]:80/a.nc", "", "/"));
+    assert_eq!(parts("http://[::1]:80/a.nc::v"), triple("http://[::1]:80/a.nc", "", "v"));
+    assert_eq!(parts("s3://b/a#b.nc#mode=s3"), triple("s3://b/a#b.nc", "mode=s3", "/"));
+    assert_eq!(parts("file:///a.zarr#mode=nczarr,file"), triple("file:///a.zarr", "mode=nczarr,file", "/"));
+}
+
+#[test]
+fn addresses_lead_to_files_folders_and_zip_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a b.bin");
+    std::fs::write(&path, b"0123").unwrap();
+    std::fs::write(dir.path().join("empty.zip"), [b"PK\x05\x06".as_slice(), &[0; 18]].concat()).unwrap();
+    let open = |text: String| Location::open(&Address::parse(&text), &OpenOptions::default());
+    let folder = dir.path().display();
+    for text in [
+        format!("{folder}/a b.bin"),
+        format!("file://{folder}/a%20b.bin"),
+        format!("file://localhost{folder}/a b.bin"),
+    ] {
+        assert!(
+            matches!(open(text.clone()), Ok(Location::File(source, _)) if source.len().unwrap() == 4),
+            "{text}"
+        );
+    }
+    for text in
+        [format!("{folder}"), format!("file://{folder}/#mode=zarr,file"), format!("{folder}/empty.zip")]
+    {
+        assert!(matches!(open(text.clone()), Ok(Location::Store(_))), "{text}");
+    }
+    assert_eq!(open(format!("{folder}/none")).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]

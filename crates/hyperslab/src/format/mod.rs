@@ -8,7 +8,7 @@ mod tests;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::model::Hierarchy;
-use crate::source::{ByteRange, Neighbours, Source};
+use crate::source::{ByteRange, Neighbours, Source, Store};
 use hdf5::hierarchy::Hdf5;
 use hdf5::superblock::Superblock;
 use netcdf3::NetCdf3;
@@ -30,6 +30,11 @@ pub fn open(source: Arc<dyn Source>, neighbours: Neighbours, limits: Limits) -> 
         return Ok(file);
     }
     Err(unknown(head).context(name))
+}
+
+/// Opens the hierarchy in a store.
+pub fn open_store(store: Arc<dyn Store>, _limits: Limits) -> Result<Arc<dyn Hierarchy>> {
+    Err(Error::unsupported("hierarchies of Zarr").context(store.name()))
 }
 
 /// The error for a file that starts with `head` and is not of a format that can be read.

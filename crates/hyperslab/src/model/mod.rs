@@ -15,7 +15,7 @@ use crate::codec::FilterSpec;
 use crate::dtype::{DType, ReferenceKind};
 use crate::error::{Error, Result};
 use crate::shape::{Coord, Name};
-use crate::source::Source;
+use crate::source::{Source, Traffic};
 use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
@@ -380,5 +380,10 @@ pub trait Hierarchy: Send + Sync + fmt::Debug {
     /// space of heaps). Most formats have none.
     fn check_node(&self, node: &NodeId, fault: &mut dyn FnMut(Fault)) {
         let _ = (node, fault);
+    }
+
+    /// What was asked of a server so far; nothing for what is local.
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
     }
 }

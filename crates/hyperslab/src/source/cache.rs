@@ -1,12 +1,13 @@
 //! A cache of blocks over a slow source: metadata is read in small pieces that lie near each other.
 
-use super::{ByteRange, ReadHints, Source};
+use super::{ByteRange, Latency, ReadHints, Source, Traffic};
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::to_usize;
 use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a block.
 const BLOCK: u64 = 64 << 10;
@@ -22,6 +23,7 @@ pub struct CachedSource {
     inner: Arc<dyn Source>,
     length: u64,
     blocks: Cache<u64, Bytes, BySize>,
+    hits: AtomicU64,
 }
 
 #[derive(Clone, Debug)]
@@ -39,15 +41,22 @@ impl CachedSource {
         let length = inner.len()?;
         let blocks = (bytes / BLOCK).max(1);
         let cache = Cache::with_weighter(to_usize(blocks)?, blocks * BLOCK, BySize);
-        Ok(CachedSource { inner, length, blocks: cache })
+        Ok(CachedSource { inner, length, blocks: cache, hits: AtomicU64::new(0) })
     }
 
-    /// Reads the blocks `wanted`, sorted and each once, runs of neighbours in one piece, and keeps them.
-    fn load(&self, wanted: &[u64]) -> Result<Vec<Bytes>> {
+    /// Reads the blocks `wanted`, sorted and each once, and keeps them. Runs of neighbours are read in one piece, with the
+    /// blocks between them where those cost less than another request: they are likely to be wanted next.
+    fn load(&self, wanted: &[u64]) -> Result<Vec<(u64, Bytes)>> {
+        let hints = self.inner.hints();
+        let gap = if hints.latency == Latency::Remote { hints.gap.div_ceil(BLOCK) } else { 0 };
         let mut runs: Vec<(u64, u64)> = Vec::new();
         for &block in wanted {
             match runs.last_mut() {
-                Some((first, count)) if *first + *count == block && *count * BLOCK < LONGEST => *count += 1,
+                Some((first, count))
+                    if block - (*first + *count) <= gap && (block - *first) * BLOCK < LONGEST =>
+                {
+                    *count = block - *first + 1;
+                }
                 _ => runs.push((block, 1)),
             }
         }
@@ -67,7 +76,7 @@ impl CachedSource {
                 let block =
                     if count == 1 { bytes.clone() } else { Bytes::copy_from_slice(&bytes[start..end]) };
                 self.blocks.insert(first + i, block.clone());
-                blocks.push(block);
+                blocks.push((first + i, block));
             }
         }
         Ok(blocks)
@@ -107,7 +116,10 @@ impl Source for CachedSource {
             } else if range.length > 0 {
                 for block in range.offset / BLOCK..=(end - 1) / BLOCK {
                     match self.blocks.get(&block) {
-                        Some(bytes) => held.push((block, bytes)),
+                        Some(bytes) => {
+                            self.hits.fetch_add(1, Ordering::Relaxed);
+                            held.push((block, bytes));
+                        }
                         None => missing.push(block),
                     }
                 }
@@ -117,7 +129,7 @@ impl Source for CachedSource {
             missing.sort_unstable();
             missing.dedup();
             let loaded = self.load(&missing)?;
-            held.extend(missing.into_iter().zip(loaded));
+            held.extend(loaded);
         }
         let mut long = if long.is_empty() { Vec::new() } else { self.inner.read(&long)? }.into_iter();
         if held.len() > 1 {
@@ -163,6 +175,10 @@ impl Source for CachedSource {
     fn name(&self) -> String {
         self.inner.name()
     }
+
+    fn traffic(&self) -> Traffic {
+        Traffic { hits: self.hits.load(Ordering::Relaxed), ..self.inner.traffic() }
+    }
 }
 
 #[cfg(test)]
@@ -170,7 +186,7 @@ mod tests {
     use super::*;
     use crate::source::MemorySource;
     use proptest::prelude::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     #[derive(Debug)]
     struct Counting(MemorySource, AtomicUsize);

@@ -9,6 +9,8 @@ mod file;
 mod memory;
 mod merge;
 mod neighbour;
+#[cfg(feature = "remote")]
+pub mod remote;
 pub mod store;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,8 @@ pub use file::FileSource;
 pub use memory::MemorySource;
 pub use merge::{Merged, merge};
 pub use neighbour::{Neighbour, Neighbours};
+#[cfg(feature = "remote")]
+pub use remote::{HttpSource, HttpStore, RemoteOptions};
 pub use store::{DirectoryStore, MemoryStore, Store, ZipStore};
 pub use window::Window;
 pub use wrapper::{Counting, Crashing, Failing, Throttled};
@@ -79,6 +83,34 @@ pub struct ReadHints {
     pub latency: Latency,
 }
 
+/// What was asked of a server for one source or store, since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Traffic {
+    /// Requests, further tries included.
+    pub requests: u64,
+    /// Bytes that came.
+    pub bytes: u64,
+    /// Further tries after a failure.
+    pub retries: u64,
+    /// Reads answered from blocks in memory.
+    pub hits: u64,
+    /// Files that came whole since the server has no ranges.
+    pub whole: u64,
+}
+
+/// One line of JSON.
+impl fmt::Display for Traffic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Traffic { requests, bytes, retries, hits, whole } = self;
+        write!(
+            f,
+            "{{\"remote_requests\":{requests},\"remote_bytes\":{bytes},\"remote_retries\":{retries},\
+             \"cache_hits\":{hits},\"whole_downloads\":{whole}}}"
+        )
+    }
+}
+
 /// An immutable run of bytes.
 ///
 /// Contract: a read gives exactly the bytes asked for or an error, never fewer; a range beyond the end is
@@ -106,4 +138,9 @@ pub trait Source: Send + Sync + fmt::Debug {
 
     /// What to call it in messages: a path or URL.
     fn name(&self) -> String;
+
+    /// What was asked of a server so far; nothing where there is none.
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
 }

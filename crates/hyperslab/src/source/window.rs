@@ -1,7 +1,7 @@
 //! A part of a source as a source.
 
 use super::memory::past_end;
-use super::{ByteRange, ReadHints, Source};
+use super::{ByteRange, ReadHints, Source, Traffic};
 use crate::error::Result;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -54,5 +54,9 @@ impl Source for Window {
 
     fn name(&self) -> String {
         self.name.clone()
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.inner.traffic()
     }
 }

@@ -1,6 +1,6 @@
 //! Sources around other sources: to count what is asked, to be as slow as a network, and to fail on purpose.
 
-use super::{ByteRange, Latency, ReadHints, Source};
+use super::{ByteRange, Latency, ReadHints, Source, Traffic};
 use crate::error::{Error, ErrorKind, Result};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -157,6 +157,10 @@ macro_rules! wrapper {
 
             fn name(&self) -> String {
                 self.inner.name()
+            }
+
+            fn traffic(&self) -> Traffic {
+                self.inner.traffic()
             }
         }
     };

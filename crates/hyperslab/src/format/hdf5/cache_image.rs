@@ -4,7 +4,7 @@
 use super::file::Space;
 use super::message::extension::CacheImage;
 use crate::error::{Error, ErrorKind, Result};
-use crate::source::{ByteRange, ReadHints, Source};
+use crate::source::{ByteRange, ReadHints, Source, Traffic};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -124,5 +124,9 @@ impl Source for Overlay {
 
     fn name(&self) -> String {
         self.inner.name()
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.inner.traffic()
     }
 }

@@ -3,9 +3,15 @@
 use super::parse::{Cursor, Sizes, UNDEFINED};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::{Budget, Limits};
-use crate::source::{ByteRange, Source};
+use crate::source::{ByteRange, Latency, Source, Traffic};
 use bytes::Bytes;
 use std::sync::Arc;
+
+/// Bytes that one prefetch may bring: less than the cache keeps.
+const PREFETCHED: u64 = 32 << 20;
+
+/// What a short run brings with it.
+const BLOCK: u64 = 512;
 
 /// What every HDF5 parser needs to follow an address. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -103,6 +109,36 @@ impl Space {
     pub fn read_up_to(&self, structure: &'static str, address: u64, length: u64) -> Result<Bytes> {
         let offset = self.resolve(structure, address, 0)?;
         self.read(structure, address, length.min(self.end - offset))
+    }
+
+    /// Whether a read of metadata is worth waiting for others to go with it.
+    pub fn is_remote(&self) -> bool {
+        self.metadata.hints().latency == Latency::Remote
+    }
+
+    /// Brings runs of metadata, each an address and a length, into the block cache in one batch, where a request takes
+    /// long. What lies outside the file or cannot be had is left to fail when it is read.
+    pub fn prefetch(&self, runs: impl IntoIterator<Item = (u64, u64)>) {
+        if !self.is_remote() {
+            return;
+        }
+        let mut ranges = Vec::new();
+        let mut left = PREFETCHED;
+        for (address, length) in runs {
+            let Ok(offset) = self.resolve("prefetched metadata", address, 0) else { continue };
+            let length = length.min(self.end - offset);
+            let Some(rest) = left.checked_sub(length.max(BLOCK)) else { break };
+            left = rest;
+            ranges.push(ByteRange::new(offset, length));
+        }
+        if ranges.len() > 1 {
+            let _ = self.metadata.read(&ranges);
+        }
+    }
+
+    /// What was asked of a server so far.
+    pub fn traffic(&self) -> Traffic {
+        self.metadata.traffic()
     }
 
     /// A cursor over `bytes` that were read at `address`.

@@ -23,7 +23,7 @@ use crate::model::{
     Storage,
 };
 use crate::shape::Name;
-use crate::source::{CachedSource, Latency, Neighbours, Source};
+use crate::source::{CachedSource, Latency, Neighbours, Source, Traffic};
 use bytes::Bytes;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
@@ -298,6 +298,10 @@ impl Hierarchy for Hdf5 {
         let opened = Hdf5::open(found.source, found.neighbours, limits).context(|| format!("file {file}"))?;
         self.opened.insert(file.clone(), opened.clone());
         Ok(Some(opened))
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.space.traffic()
     }
 
     fn check(&self, fault: &mut dyn FnMut(Fault)) {

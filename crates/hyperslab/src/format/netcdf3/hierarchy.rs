@@ -11,7 +11,7 @@ use crate::model::{
     HeapRef, Hierarchy, Link, LinkTarget, Links, NodeId, NodeKind, Reference, Storage,
 };
 use crate::shape::{Name, to_usize};
-use crate::source::{ByteRange, Source};
+use crate::source::{ByteRange, Source, Traffic};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -120,6 +120,10 @@ fn none(what: &str) -> Error {
 }
 
 impl Hierarchy for NetCdf3 {
+    fn traffic(&self) -> Traffic {
+        self.source.traffic()
+    }
+
     fn info(&self) -> FileInfo {
         let h = &self.header;
         let format = match h.version {

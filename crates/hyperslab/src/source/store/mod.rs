@@ -5,7 +5,7 @@
 //! `ocean2`; the empty prefix holds all. An object is never a prefix of another.
 
 #[cfg(test)]
-mod contract;
+pub(crate) mod contract_tests;
 mod directory;
 mod memory;
 #[cfg(test)]
@@ -16,7 +16,7 @@ pub use directory::DirectoryStore;
 pub use memory::MemoryStore;
 pub use zip::ZipStore;
 
-use super::{ByteRange, ReadHints, Source};
+use super::{ByteRange, ReadHints, Source, Traffic};
 use crate::error::{Error, ErrorKind, Result};
 use bytes::Bytes;
 use std::fmt;
@@ -136,6 +136,11 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// An object as a source of bytes; `None` if there is no such object.
     fn open(&self, key: &str) -> Result<Option<Arc<dyn Source>>>;
+
+    /// What was asked of a server so far; nothing where there is none.
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
 }
 
 /// The only answer of a batch of one.
@@ -197,14 +202,14 @@ fn wanted(part: Part, length: u64) -> Result<ByteRange> {
 }
 
 /// The bytes of `part` in the whole object.
-fn cut(bytes: &Bytes, part: Part) -> Result<Bytes> {
+pub(super) fn cut(bytes: &Bytes, part: Part) -> Result<Bytes> {
     let range = wanted(part, bytes.len() as u64)?;
     // It lies within the buffer.
     Ok(bytes.slice(range.offset as usize..(range.offset + range.length) as usize))
 }
 
 /// The error for a store that cannot be written.
-fn read_only(name: &str) -> Error {
+pub(super) fn read_only(name: &str) -> Error {
     Error::unsupported(format!("writing to {name}"))
 }
 

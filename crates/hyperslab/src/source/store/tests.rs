@@ -1,6 +1,6 @@
 //! Tests of stores.
 
-use super::contract::{check_all, check_reading, fill};
+use super::contract_tests::{check_all, check_reading, fill};
 use super::*;
 use crate::limits::Limits;
 use crate::source::MemorySource;

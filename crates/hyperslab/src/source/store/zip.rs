@@ -9,7 +9,7 @@ use super::{
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::shape::to_usize;
-use crate::source::{ByteRange, MemorySource, ReadHints, Source, Window};
+use crate::source::{ByteRange, MemorySource, ReadHints, Source, Traffic, Window};
 use bytes::Bytes;
 use directory::{Entry, LOCAL};
 use std::io::Read;
@@ -261,6 +261,10 @@ impl Store for ZipStore {
 
     fn name(&self) -> String {
         self.source.name()
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.source.traffic()
     }
 
     fn open(&self, key: &str) -> Result<Option<Arc<dyn Source>>> {

@@ -35,6 +35,7 @@ pub struct Tree {
     address: u64,
     record_type: u8,
     record_size: usize,
+    node_size: u64,
     root: Child,
     depth: u16,
     records: u64,
@@ -122,6 +123,7 @@ impl Tree {
             address,
             record_type,
             record_size,
+            node_size,
             root,
             depth,
             records,
@@ -286,6 +288,10 @@ impl Walk<'_, '_> {
         if self.records + node.count as u64 > self.tree.records {
             // Not only this node is wrong: the walk could go on for ever.
             return Err(self.tree.corrupt(format!("more than the {} records announced", self.tree.records)));
+        }
+        if level > 0 {
+            let child = |i| Some((node.child(i).ok()?.address, self.tree.node_size));
+            self.tree.space.prefetch((0..=node.count).filter_map(child));
         }
         for i in 0..node.count {
             if level > 0 {

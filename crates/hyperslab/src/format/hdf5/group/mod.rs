@@ -8,7 +8,7 @@ use super::message::link::{self, LinkInfo, SymbolTable};
 use super::object::{Header, Objects};
 use super::parse::UNDEFINED;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Fault, Link, Links, NodeId};
+use crate::model::{Fault, Link, LinkTarget, Links, NodeId};
 use crate::shape::Name;
 
 /// Where the links of a group are.
@@ -62,6 +62,14 @@ pub fn links(objects: &Objects, header: &Header) -> Result<Links> {
     }
     if !links.links.is_sorted_by(|a, b| a.name <= b.name) {
         links.links.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+    if space.is_remote() {
+        // Whoever asks for all links looks at the objects next.
+        let hard = links.links.iter().filter_map(|link| match link.target {
+            LinkTarget::Hard(NodeId::Address(address)) => Some(address),
+            _ => None,
+        });
+        objects.prefetch(&hard.collect::<Vec<_>>());
     }
     Ok(links)
 }

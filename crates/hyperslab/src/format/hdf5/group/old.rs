@@ -15,6 +15,9 @@ use std::collections::HashSet;
 
 const NODE: &str = "symbol table node";
 
+/// Bytes of a child node that are fetched ahead.
+const CHILD: u64 = 512;
+
 /// The cache type of an entry that is a soft link.
 const SOFT: u32 = 2;
 
@@ -45,6 +48,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn node(&mut self, node: &Node, depth: u32) -> Result<()> {
         self.space.limits().check_depth("B-tree nodes of a group", depth)?;
+        self.space.prefetch((0..node.len()).filter_map(|i| Some((node.child(i).ok()?, CHILD))));
         for i in 0..node.len() {
             // A part that cannot be read hides its own links only.
             let done = node.child(i).and_then(|address| self.child(node, address, depth));

@@ -57,6 +57,13 @@ impl GlobalHeap {
     pub fn objects(&self, references: &[HeapRef]) -> Result<Vec<Bytes>> {
         let mut order: Vec<usize> = (0..references.len()).collect();
         order.sort_by_key(|&i| references.get(i).map(|r| r.address));
+        if self.space.is_remote() {
+            let known = |address: &u64| self.cache.as_ref().is_some_and(|c| c.peek(address).is_some());
+            let mut addresses: Vec<u64> =
+                order.iter().filter_map(|&i| Some(references.get(i)?.address)).collect();
+            addresses.dedup();
+            self.space.prefetch(addresses.into_iter().filter(|a| !known(a)).map(|a| (a, USUAL_SIZE)));
+        }
         let mut out = vec![Bytes::new(); references.len()];
         let mut current: Option<Arc<Collection>> = None;
         for i in order {

@@ -10,7 +10,7 @@ const HEADER: &str = "object header";
 const CONTINUATION: &str = "object header continuation";
 
 /// Bytes that hold most headers; one read is enough for those.
-const USUAL: u64 = 512;
+pub(super) const USUAL: u64 = 512;
 
 /// Times of an object, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,13 @@ struct Block {
 impl Header {
     /// Reads the header at `address`.
     pub fn open(space: &Space, address: u64) -> Result<Header> {
+        let (mut header, continuations) = Header::begin(space, address)?;
+        header.follow(space, continuations)?;
+        Ok(header)
+    }
+
+    /// Reads the first block of the header at `address`, and where the others are.
+    pub(super) fn begin(space: &Space, address: u64) -> Result<(Header, Vec<(u64, u64)>)> {
         let bytes = space.read_up_to(HEADER, address, USUAL)?;
         let mut c = space.cursor(&bytes, HEADER, address);
         let offset = c.offset();
@@ -94,8 +101,9 @@ impl Header {
             c.checksum()?;
         }
         header.length = total;
-        header.messages(space, Block { bytes, start, end, offset })?;
-        Ok(header)
+        let mut continuations = Vec::new();
+        header.block(space, &Block { bytes, start, end, offset }, &mut continuations)?;
+        Ok((header, continuations))
     }
 
     /// The prefix of version 1: where messages start, and how many bytes they have.
@@ -130,10 +138,8 @@ impl Header {
         Ok((c.position(), length))
     }
 
-    /// Collects the messages of the first block and of all its continuations.
-    fn messages(&mut self, space: &Space, first: Block) -> Result<()> {
-        let mut continuations = Vec::new();
-        self.block(space, &first, &mut continuations)?;
+    /// Collects the messages of all continuations.
+    fn follow(&mut self, space: &Space, mut continuations: Vec<(u64, u64)>) -> Result<()> {
         let room = space.end().saturating_sub(space.base());
         let mut next = 0;
         while let Some(&(address, length)) = continuations.get(next) {

@@ -9,7 +9,8 @@ pub use header::{Header, Times};
 pub use shared::{IndexKind as SharedIndexKind, SharedTable};
 
 use super::file::Space;
-use super::message::attribute::Part;
+use super::message::attribute::{AttributeInfo, Part};
+use super::message::link::{LinkInfo, SymbolTable};
 use super::message::shared::Shared;
 use super::message::{Message, datatype, kind};
 use crate::dtype::DType;
@@ -84,6 +85,45 @@ impl Objects {
         let header = Arc::new(Header::open(&self.space.scoped(), address)?);
         cache.insert(address, header.clone());
         Ok(header)
+    }
+
+    /// Brings the headers at `addresses` into the block cache, and what they lead to: one batch a level, where a request
+    /// takes long.
+    pub fn prefetch(&self, addresses: &[u64]) {
+        let known = |address: &&u64| self.cache.as_ref().is_some_and(|cache| cache.peek(*address).is_some());
+        if !self.space.is_remote() {
+            return;
+        }
+        let addresses: Vec<u64> = addresses.iter().filter(|a| !known(a)).copied().collect();
+        self.space.prefetch(addresses.iter().map(|&address| (address, header::USUAL)));
+        let space = self.space.scoped();
+        let begun: Vec<_> = addresses.iter().filter_map(|&a| Header::begin(&space, a).ok()).collect();
+        space.prefetch(begun.iter().flat_map(|(_, continuations)| continuations.iter().copied()));
+        // What does not lie in the headers: heaps and trees of attributes and links.
+        let mut places = Vec::new();
+        let headers: Vec<_> = addresses.iter().filter_map(|&address| self.header(address).ok()).collect();
+        for header in &headers {
+            let sizes = space.sizes();
+            for message in &header.messages {
+                let (heap, tree) = match message.kind {
+                    kind::ATTRIBUTE_INFO => match AttributeInfo::parse(message.cursor(), sizes) {
+                        Ok(info) => (info.heap, info.names),
+                        Err(_) => continue,
+                    },
+                    kind::LINK_INFO => match LinkInfo::parse(message.cursor(), sizes) {
+                        Ok(info) => (info.heap, info.names),
+                        Err(_) => continue,
+                    },
+                    kind::SYMBOL_TABLE => match SymbolTable::parse(message.cursor(), sizes) {
+                        Ok(table) => (table.heap, table.btree),
+                        Err(_) => continue,
+                    },
+                    _ => continue,
+                };
+                places.extend([(heap, header::USUAL), (tree, header::USUAL)]);
+            }
+        }
+        space.prefetch(places);
     }
 
     /// What the object is.
