@@ -188,7 +188,7 @@ impl Array {
     ) -> Result<(RawData, ReadStats)> {
         let plan = self.plan(selection)?;
         let size = self.dtype().size();
-        let length = plan.count()?.checked_mul(size).unwrap_or(usize::MAX);
+        let length = plan.count()?.saturating_mul(size);
         let mut bytes = self.memory::<u8>(length)?;
         let output = Output { bytes: &mut bytes, zeroed: true };
         let stats = self.run(&plan, Form::Stored, output, options)?;

@@ -15,7 +15,7 @@ pub use stats::{Cancel, ReadStats};
 
 use crate::dtype::{Conversion, Native};
 use crate::error::{Context, Error, Result};
-use crate::plan::{Part, ReadPlan};
+use crate::plan::{Fetch, Part, ReadPlan};
 use crate::select::Selector;
 use crate::shape::to_usize;
 use hyperslab_kernels::canvas::{Axis, Canvas, Convert, Positions};
@@ -81,9 +81,7 @@ pub fn run(plan: &ReadPlan, form: Form, output: Output<'_>, options: &RunOptions
         let fill = fill_element(plan.background(), &conversion(plan.dtype(), plan, form)?)?;
         if !(zeroed && fill.iter().all(|&b| b == 0)) {
             zeroed = false;
-            for bytes in output.bytes.chunks_exact_mut(fill.len().max(1)) {
-                bytes.copy_from_slice(&fill);
-            }
+            repeat(&fill, output.bytes);
         }
     }
     // Later parts may write over earlier ones.
@@ -101,6 +99,15 @@ fn conversion(dtype: &crate::dtype::DType, plan: &ReadPlan, form: Form) -> Resul
         Form::Stored => Conversion::between(dtype, plan.dtype()),
         Form::Native { native, exact } => Conversion::new(dtype, native, exact),
     }
+}
+
+/// Fills `out` with copies of `element`.
+fn repeat(element: &[u8], out: &mut [u8]) {
+    // A block of copies first, so that the rest is copied in long runs.
+    let block = element.len() * (4096 / element.len().max(1)).max(1);
+    let (first, rest) = out.split_at_mut(block.min(out.len()));
+    first.chunks_exact_mut(element.len().max(1)).for_each(|one| one.copy_from_slice(element));
+    rest.chunks_mut(block.max(1)).for_each(|more| more.copy_from_slice(&first[..more.len()]));
 }
 
 /// The fill value as wanted.
@@ -180,7 +187,11 @@ fn run_part(
     let axes = axes(part)?;
     let canvas = Canvas::new(out, conversion.target_size(), axes)
         .ok_or_else(|| Error::invalid("the parts of a plan do not fit its result"))?;
-    let fill = fill_element(&part.fill, &conversion)?;
+    // Fills stand first. A fill value that nobody wants may be one that does not convert.
+    let fill = match part.tasks.first().map(|t| t.fetch) {
+        Some(Fetch::Fill) => fill_element(&part.fill, &conversion).context(|| "fill value")?,
+        _ => Vec::new(),
+    };
     let job = Job {
         part,
         canvas: &canvas,

@@ -401,8 +401,7 @@ fn buffers_and_limits_are_checked() {
     let mut meta = sparse.meta.clone();
     meta.dtype = int(1, ByteOrder::Little);
     let origin = Origin { name: "/a", meta: &meta, index: &sparse.index, pipeline: &sparse.pipeline };
-    let mut limits = Limits::default();
-    limits.output = u64::MAX;
+    let limits = Limits::default().with_output(u64::MAX);
     let error = ReadPlan::new(&origin, Region::all(&[1 << 40]), &limits).unwrap_err();
     assert!(error.to_string().contains("memory for the plan of 1099511627776 chunks"), "{error}");
 }

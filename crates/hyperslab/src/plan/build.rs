@@ -78,7 +78,7 @@ impl Part {
         if blocks {
             part.place_blocks(origin, &mut finder)?;
         } else {
-            part.locate_chunks(origin, &mut finder)?;
+            part.locate_chunks(origin, &mut finder, limits)?;
         }
         if !part.tasks.is_sorted_by_key(order) {
             part.tasks.sort_by_key(order);
@@ -139,7 +139,7 @@ impl Part {
     }
 
     /// Tasks for an array in chunks.
-    fn locate_chunks(&mut self, origin: &Origin<'_>, finder: &mut Finder) -> Result<()> {
+    fn locate_chunks(&mut self, origin: &Origin<'_>, finder: &mut Finder, limits: &Limits) -> Result<()> {
         let mut coords: Vec<Coord> = Vec::with_capacity(BATCH.min(self.tasks.capacity()));
         let mut n = 0;
         while n < self.projection.len() {
@@ -152,7 +152,7 @@ impl Part {
             }
             for (i, at) in found.into_iter().enumerate() {
                 let fetch = self
-                    .fetch(at, finder)
+                    .fetch(at, finder, limits)
                     .context(|| format!("chunk {:?}", coords.get(i).map_or(&[][..], |c| &c[..])))?;
                 self.tasks.push(Task { chunk: n + i as u64, fetch });
             }
@@ -161,7 +161,7 @@ impl Part {
         Ok(())
     }
 
-    fn fetch(&mut self, at: ChunkRef, finder: &mut Finder) -> Result<Fetch> {
+    fn fetch(&mut self, at: ChunkRef, finder: &mut Finder, limits: &Limits) -> Result<Fetch> {
         let chunk_bytes = byte_count(&self.chunk, self.element())?;
         let check = |length: u64| {
             if length < chunk_bytes {
@@ -188,6 +188,10 @@ impl Part {
                 }
             }
             ChunkRef::Range { source, offset, length, mask } => {
+                if length > limits.chunk {
+                    return Err(Error::limit("bytes of one chunk", length as u128, limits.chunk as u128)
+                        .at("chunk", offset));
+                }
                 let source = finder.source(self, &source);
                 if self.pipeline.is_identity(mask) {
                     check(length)?;

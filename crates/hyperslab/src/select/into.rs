@@ -159,6 +159,18 @@ impl IntoSelection for &Selection {
     }
 }
 
+impl IntoSelection for Result<Selection> {
+    fn into_selection(self) -> Result<Selection> {
+        self
+    }
+}
+
+impl FromIterator<Item> for Selection {
+    fn from_iter<I: IntoIterator<Item = Item>>(items: I) -> Self {
+        Selection::vectorised(items.into_iter().collect::<Vec<Item>>())
+    }
+}
+
 impl IntoSelection for &str {
     fn into_selection(self) -> Result<Selection> {
         Selection::parse(self)
@@ -249,10 +261,13 @@ tuples!(A, B, C, D, E, F);
 tuples!(A, B, C, D, E, F, G);
 tuples!(A, B, C, D, E, F, G, H);
 
-/// A selection written like a subscript: items separated by commas, a step after a semicolon, `...` for the ellipsis.
+/// A selection written like a subscript: items separated by commas, a step after a semicolon, `...` for the ellipsis,
+/// `None` for a new axis. It is a `Result`, which every call that takes a selection takes too.
 ///
 /// ```
 /// use hyperslab::s;
+/// # fn read(_: impl hyperslab::select::IntoSelection) {}
+/// read(s![0, 2..10;3]);
 /// let selection = s![0, 2..10;3, ..., vec![5, 1, 1]]?;
 /// assert_eq!(selection.to_string(), "[0, 2:10:3, ..., [5, 1, 1]]");
 /// # Ok::<(), hyperslab::Error>(())
@@ -260,22 +275,24 @@ tuples!(A, B, C, D, E, F, G, H);
 #[macro_export]
 macro_rules! s {
     (@items [$($done:tt)*]) => {
-        Ok($crate::select::Selection::vectorised(<Vec<$crate::select::Item>>::from([$($done)*])))
+        <Vec<$crate::Result<$crate::select::Item>>>::from([$($done)*])
+            .into_iter()
+            .collect::<$crate::Result<$crate::select::Selection>>()
     };
     (@items [$($done:tt)*] ... $(, $($rest:tt)*)?) => {
-        $crate::s!(@items [$($done)* $crate::select::Item::Ellipsis,] $($($rest)*)?)
+        $crate::s!(@items [$($done)* Ok($crate::select::Item::Ellipsis),] $($($rest)*)?)
     };
     (@items [$($done:tt)*] None $(, $($rest:tt)*)?) => {
-        $crate::s!(@items [$($done)* $crate::select::Item::NewAxis,] $($($rest)*)?)
+        $crate::s!(@items [$($done)* Ok($crate::select::Item::NewAxis),] $($($rest)*)?)
     };
     (@items [$($done:tt)*] $item:expr ; $step:expr $(, $($rest:tt)*)?) => {
         $crate::s!(@items [$($done)*
-            $crate::select::IntoItem::into_item($crate::select::Step($item, $step))?,] $($($rest)*)?)
+            $crate::select::IntoItem::into_item($crate::select::Step($item, $step)),] $($($rest)*)?)
     };
     (@items [$($done:tt)*] $item:expr $(, $($rest:tt)*)?) => {
-        $crate::s!(@items [$($done)* $crate::select::IntoItem::into_item($item)?,] $($($rest)*)?)
+        $crate::s!(@items [$($done)* $crate::select::IntoItem::into_item($item),] $($($rest)*)?)
     };
     ($($items:tt)*) => {
-        (|| -> $crate::Result<$crate::select::Selection> { $crate::s!(@items [] $($items)*) })()
+        $crate::s!(@items [] $($items)*)
     };
 }
