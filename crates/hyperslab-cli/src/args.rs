@@ -50,13 +50,21 @@ pub(crate) enum Color {
     Never,
 }
 
+/// Bytes of one buffer for commands that only look.
+const LOOK: u64 = 512 << 20;
+
 impl Arguments {
     pub(crate) fn open_options(&self) -> OpenOptions {
         let mut limits = Limits::default().with_allow_outside(self.allow_outside);
+        // Only `get` gives arrays to its caller; the others hold a part at a time.
+        if !matches!(self.command, Command::Get(_) | Command::Plan(_)) {
+            limits.output = LOOK;
+            limits.chunk = LOOK;
+        }
         if let Some(bytes) = self.max_memory {
             limits.output = bytes;
             limits.metadata = limits.metadata.min(bytes);
-            limits.chunk = limits.chunk.min(bytes);
+            limits.chunk = bytes;
             limits.in_flight = limits.in_flight.min(bytes);
         }
         let options = OpenOptions::default().with_limits(limits);

@@ -107,6 +107,11 @@ impl Budget {
         }
     }
 
+    /// Bytes that are taken.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
     /// Gives back `bytes` that were taken and are no longer held.
     pub fn refund(&self, bytes: u64) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);

@@ -4,7 +4,7 @@ use super::Describer;
 use bytes::Bytes;
 use hyperslab::dtype::{DType, Packing, ReferenceKind};
 use hyperslab::model::{Column, Elements, NodeId, Reference, RegionSelection};
-use hyperslab::{Error, ErrorKind, File, Result};
+use hyperslab::{Error, ErrorKind, Result};
 use sha2::{Digest as _, Sha256};
 
 /// Lowercase hex.
@@ -72,8 +72,8 @@ pub(super) enum Part {
     Reference(ReferenceKind),
 }
 
-/// Text that one slab of elements may make out of what it points to.
-const SLAB_LIMIT: u64 = 128 << 20;
+/// Bytes that the elements of one slab may point to.
+const SLAB_LIMIT: u64 = 64 << 20;
 
 impl Encoder {
     pub(super) fn new(dtype: &DType) -> Result<Encoder> {
@@ -97,13 +97,14 @@ impl Encoder {
         matches!(self, Encoder::Raw { .. })
     }
 
-    /// Encodes `count` stored elements; text is joined by commas.
+    /// Encodes `count` stored elements; text is joined by commas, the first of which stands in front where others came
+    /// before. Fails before anything is written if what they point to is too much at a time.
     pub(super) fn encode(
         &self,
         describer: &Describer<'_>,
         stored: Bytes,
         count: usize,
-        file: &File,
+        follows: bool,
         digest: &mut Digest,
     ) -> Result<()> {
         let mut buffer = Vec::new();
@@ -117,10 +118,13 @@ impl Encoder {
                 }
             }
             Encoder::Text { dtype, part } => {
-                let elements = Elements::decode(&**file.hierarchy(), dtype, stored, count, SLAB_LIMIT)?;
+                // A single element may be longer than a slab of many.
+                let limit = if count == 1 { 4 * SLAB_LIMIT } else { SLAB_LIMIT };
+                let elements = Elements::decode(&**describer.file.hierarchy(), dtype, stored, count, limit)?;
+                describer.pointed.charge(elements.heap_bytes())?;
                 let mut text = Text { describer, digest, buffer, packed: Vec::new() };
                 for i in 0..count {
-                    if i > 0 {
+                    if i > 0 || follows {
                         text.buffer.push(b',');
                     }
                     text.part(part, elements.column(), i)?;

@@ -16,7 +16,7 @@ use hyperslab::array::Item;
 use hyperslab::dtype::DType;
 use hyperslab::model::{Attribute, ChunkGrid, Dataspace, FillValue, Layout, Links, NodeId};
 use hyperslab::shape::{element_count, to_usize};
-use hyperslab::{Array, Error, ErrorKind, File, Object, OpenOptions, Result, Selection};
+use hyperslab::{Array, Budget, Error, ErrorKind, File, Object, OpenOptions, Result, Selection};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,6 +25,9 @@ const LARGE: u64 = 64 << 20;
 
 /// All text of one description.
 const MAX_TEXT: usize = 256 << 20;
+
+/// All variable-length data of one description. A sound file holds each sequence once; a hostile one repeats them.
+const POINTED: u64 = 1 << 30;
 
 type Map = BTreeMap<String, Json>;
 
@@ -120,7 +123,8 @@ fn objects(file: &File) -> Json {
         };
         insert(&mut objects, &mut text, entry.path, Json::Map(own));
     }
-    let describer = Describer { file, paths: walk.into_paths(), shapes: RefCell::default() };
+    let pointed = Budget::new("variable-length data of one description in bytes", POINTED);
+    let describer = Describer { file, paths: walk.into_paths(), pointed, shapes: RefCell::default() };
     let mut progress = Progress::new("describing", Some(found.len() as u64));
     for (path, id, own) in found {
         let described = describer.object(&path, &id, own);
@@ -168,6 +172,8 @@ fn links(links: Result<&Links, &Error>) -> Map {
 struct Describer<'a> {
     file: &'a File,
     paths: HashMap<NodeId, String>,
+    /// Bytes of variable-length data, each as often as it is pointed to.
+    pointed: Budget,
     /// Extents of arrays that region references point into.
     shapes: RefCell<HashMap<NodeId, Option<Vec<u64>>>>,
 }
@@ -311,7 +317,7 @@ impl Describer<'_> {
         let described = (|| {
             let encoder = Encoder::new(&meta.dtype)?;
             let mut digest = Digest::default();
-            encoder.encode(self, element.clone(), 1, self.file, &mut digest)?;
+            encoder.encode(self, element.clone(), 1, false, &mut digest)?;
             let (key, value) = match (encoder.is_raw(), digest.whole(if encoder.is_raw() { 64 } else { 256 }))
             {
                 (true, Some(bytes)) => ("raw", encode::hex(bytes)),
@@ -378,18 +384,21 @@ impl Describer<'_> {
         slab: impl Fn(usize, usize) -> Result<bytes::Bytes>,
         digest: &mut Digest,
     ) -> Result<()> {
-        let each = if encoder.is_raw() { ((1 << 20) / dtype.size().max(1)).max(1) } else { 1 << 14 };
+        let mut each = if encoder.is_raw() { ((1 << 20) / dtype.size().max(1)).max(1) } else { 1 << 14 };
         if !encoder.is_raw() {
             digest.write(b"[");
         }
         let mut from = 0;
         while from < count {
             let to = count.min(from.saturating_add(each));
-            if from > 0 && !encoder.is_raw() {
-                digest.write(b",");
+            match encoder.encode(self, slab(from, to)?, to - from, from > 0, digest) {
+                Ok(()) => from = to,
+                // Long sequences: fewer of them at a time. Nothing was written yet.
+                Err(e) if e.kind() == ErrorKind::LimitExceeded && !encoder.is_raw() && to - from > 1 => {
+                    each = (each / 8).max(1);
+                }
+                Err(e) => return Err(e),
             }
-            encoder.encode(self, slab(from, to)?, to - from, self.file, digest)?;
-            from = to;
         }
         if !encoder.is_raw() {
             digest.write(b"]");

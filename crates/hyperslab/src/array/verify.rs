@@ -3,7 +3,8 @@
 use super::Array;
 use crate::codec::{Pipeline, Scratch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{ChunkRef, Column, Fault, Layout, Storage};
+use crate::limits::Budget;
+use crate::model::{ChunkRef, Column, Elements, Fault, Layout, Storage};
 use crate::select::{Item, Selection, Slice};
 use crate::shape::{element_count, to_usize};
 use crate::source::{ByteRange, Source};
@@ -21,8 +22,13 @@ pub struct Verified {
     pub skipped: u64,
 }
 
-/// Elements whose variable-length data is resolved at a time.
-const SLAB: u64 = 1 << 16;
+/// Elements whose variable-length data is resolved at a time, and its bytes.
+const SLAB: u64 = 1 << 14;
+const SLAB_BYTES: u64 = 256 << 20;
+
+/// Variable-length data of one array. A sound file holds each sequence once, so that only a file that repeats one without
+/// end reaches this.
+const ARRAY_BYTES: u64 = 4 << 30;
 
 impl Array {
     /// Looks at everything stored of this array: every entry of its chunk index, every chunk through its filters and
@@ -101,37 +107,49 @@ impl Array {
 
     /// Resolves all variable-length data and all references.
     fn verify_pointers(&self, report: &mut dyn FnMut(Error)) {
-        let result = (|| {
-            let dims = self.shape();
-            if self.meta().space.is_null() || element_count(dims)? == 0 {
-                return Ok(());
-            }
-            let rows = dims.first().copied().unwrap_or(1);
-            let row = element_count(dims.get(1..).unwrap_or(&[]))?.max(1);
-            let step = (SLAB / row).max(1);
-            let mut from = 0;
-            while from < rows {
-                let to = rows.min(from.saturating_add(step));
-                let selection = if dims.is_empty() {
-                    Selection::all()
-                } else {
-                    let edge = |at: u64| i64::try_from(at).ok();
-                    Selection::vectorised(vec![Item::Slice(Slice {
-                        start: edge(from),
-                        stop: edge(to),
-                        step: 1,
-                    })])
-                };
-                let raw = self.read_raw(selection)?;
+        let limit = self.options().limits.output.min(SLAB_BYTES);
+        let budget = Budget::new("variable-length data of one array in bytes", ARRAY_BYTES);
+        let mut slab = SLAB;
+        let mut from = 0;
+        while let Some((rows, selection)) = self.slab(from, slab) {
+            let result = self.read_raw(selection).and_then(|raw| {
                 let count = to_usize(element_count(&raw.shape)?)?;
-                broken(self.decode(&raw.dtype, raw.bytes.into(), count)?.column(), report);
-                from = to;
+                Elements::decode(&**self.hierarchy(), &raw.dtype, raw.bytes.into(), count, limit)
+            });
+            match result {
+                Ok(elements) => {
+                    broken(elements.column(), report);
+                    if let Err(e) = budget.charge(elements.heap_bytes()) {
+                        return report(e);
+                    }
+                    from += rows;
+                }
+                // Long sequences: fewer of them at a time.
+                Err(e) if e.kind() == ErrorKind::LimitExceeded && slab > 1 && rows > 1 => slab /= 8,
+                Err(e) => {
+                    report(e);
+                    from += rows;
+                }
             }
-            Ok::<(), Error>(())
-        })();
-        if let Err(e) = result {
-            report(e);
         }
+    }
+
+    /// The rows of the slowest axis from `from` on that hold about `elements` elements: their number, and the selection.
+    pub(super) fn slab(&self, from: u64, elements: u64) -> Option<(u64, Selection)> {
+        let dims = self.shape();
+        if self.meta().space.is_null() || dims.contains(&0) {
+            return None;
+        }
+        let rows = dims.first().copied().unwrap_or(1);
+        if from >= rows {
+            return None;
+        }
+        let Some(inner) = dims.get(1..) else { return Some((1, Selection::all())) };
+        let row = inner.iter().fold(1u64, |n, &d| n.saturating_mul(d));
+        let count = (elements / row).max(1).min(rows - from);
+        let edge = |at: u64| i64::try_from(at).ok();
+        let slice = Slice { start: edge(from), stop: edge(from + count), step: 1 };
+        Some((count, Selection::vectorised(vec![Item::Slice(slice)])))
     }
 }
 

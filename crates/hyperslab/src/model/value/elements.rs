@@ -15,6 +15,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Elements {
     count: usize,
+    heap_bytes: u64,
     column: Column,
 }
 
@@ -86,13 +87,19 @@ impl Elements {
         limit: u64,
     ) -> Result<Elements> {
         let budget = Budget::new("variable-length data in bytes", limit);
-        let column = Decode { hierarchy, budget }.column(dtype, stored, count, 0)?;
-        Ok(Elements { count, column })
+        let decode = Decode { hierarchy, budget };
+        let column = decode.column(dtype, stored, count, 0)?;
+        Ok(Elements { count, heap_bytes: decode.budget.used(), column })
     }
 
     /// Number of elements.
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// Bytes of variable-length data that they point to, as often as they do.
+    pub fn heap_bytes(&self) -> u64 {
+        self.heap_bytes
     }
 
     /// The column of whole elements.
