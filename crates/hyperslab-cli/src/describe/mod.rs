@@ -123,8 +123,7 @@ fn objects(file: &File) -> Json {
         };
         insert(&mut objects, &mut text, entry.path, Json::Map(own));
     }
-    let pointed = Budget::new("variable-length data of one description in bytes", POINTED);
-    let describer = Describer { file, paths: walk.into_paths(), pointed, shapes: RefCell::default() };
+    let describer = Describer::new(file, walk.into_paths());
     let mut progress = Progress::new("describing", Some(found.len() as u64));
     for (path, id, own) in found {
         let described = describer.object(&path, &id, own);
@@ -181,7 +180,12 @@ struct Describer<'a> {
 impl Describer<'_> {
     /// A describer of elements that hold no references.
     fn plain(file: &File) -> Describer<'_> {
-        Describer { file, paths: HashMap::new(), shapes: RefCell::default() }
+        Describer::new(file, HashMap::new())
+    }
+
+    fn new(file: &File, paths: HashMap<NodeId, String>) -> Describer<'_> {
+        let pointed = Budget::new("variable-length data of one description in bytes", POINTED);
+        Describer { file, paths, pointed, shapes: RefCell::default() }
     }
 
     fn object(&self, path: &str, id: &NodeId, mut own: Map) -> Map {

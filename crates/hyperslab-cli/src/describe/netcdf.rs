@@ -183,13 +183,13 @@ impl NetCdf<'_> {
             (_, dtype @ DType::VarLen { base, .. }) if base.is_fixed() => {
                 let describer = Describer::plain(self.file);
                 digest.write(b"[");
-                Encoder::new(dtype)?.encode(&describer, stored, count, self.file, &mut digest)?;
+                Encoder::new(dtype)?.encode(&describer, stored, count, false, &mut digest)?;
                 digest.write(b"]");
                 false
             }
             (_, dtype) if dtype.is_fixed() => {
                 let describer = Describer::plain(self.file);
-                Encoder::new(dtype)?.encode(&describer, stored, count, self.file, &mut digest)?;
+                Encoder::new(dtype)?.encode(&describer, stored, count, false, &mut digest)?;
                 true
             }
             (_, dtype) => return Err(Error::unsupported(format!("a canonical form of {dtype}"))),
