@@ -1,5 +1,6 @@
 //! Deflate in a zlib envelope (RFC 1950): HDF5 filter 1.
 
+use super::backend::Failure;
 use super::{BindContext, Codec, Scratch, corrupt};
 use crate::error::{Error, ErrorKind, Result};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
@@ -51,14 +52,13 @@ pub(super) fn inflated_bound(encoded: u64) -> u64 {
 
 /// Inflates a zlib stream into exactly `out`.
 pub(super) fn inflate_into(codec: &str, input: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
-    use libdeflater::DecompressionError::{BadData, InsufficientSpace};
-    match scratch.inflate().zlib_decompress(input, out) {
+    match scratch.inflate().zlib(input, out) {
         Ok(n) if n == out.len() => Ok(()),
         Ok(n) => Err(super::wrong_length(codec, n, out.len())),
-        Err(InsufficientSpace) => {
+        Err(Failure::Full) => {
             Err(corrupt(codec, format_args!("the stream holds more than the {} bytes wanted", out.len())))
         }
-        Err(BadData) => Err(corrupt(codec, "the stream is damaged or cut short")),
+        Err(Failure::Damaged(why)) => Err(corrupt(codec, why)),
     }
 }
 

@@ -3,6 +3,7 @@
 //! A [`FilterSpec`] is what a file says about one stage; a [`Registry`] turns it into a [`Codec`] bound to the element
 //! type and the chunk; a [`Pipeline`] is the stages of one array in the order in which they encode.
 
+mod backend;
 mod bits;
 mod bitshuffle;
 mod blosc;

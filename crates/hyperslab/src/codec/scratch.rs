@@ -1,5 +1,6 @@
 //! What a worker keeps from chunk to chunk.
 
+use super::backend::{Inflater, Unzstd};
 use super::set_len;
 use std::fmt;
 
@@ -7,8 +8,8 @@ use std::fmt;
 #[derive(Default)]
 pub struct Scratch {
     spare: Vec<Vec<u8>>,
-    inflate: Option<libdeflater::Decompressor>,
-    zstd: Option<zstd::bulk::Decompressor<'static>>,
+    inflate: Option<Inflater>,
+    zstd: Option<Unzstd>,
 }
 
 impl fmt::Debug for Scratch {
@@ -40,14 +41,14 @@ impl Scratch {
         }
     }
 
-    pub(super) fn inflate(&mut self) -> &mut libdeflater::Decompressor {
-        self.inflate.get_or_insert_with(libdeflater::Decompressor::new)
+    pub(super) fn inflate(&mut self) -> &mut Inflater {
+        self.inflate.get_or_insert_with(Inflater::new)
     }
 
-    pub(super) fn zstd(&mut self) -> std::io::Result<&mut zstd::bulk::Decompressor<'static>> {
+    pub(super) fn zstd(&mut self) -> std::io::Result<&mut Unzstd> {
         Ok(match &mut self.zstd {
             Some(state) => state,
-            empty => empty.insert(zstd::bulk::Decompressor::new()?),
+            empty => empty.insert(Unzstd::new()?),
         })
     }
 }

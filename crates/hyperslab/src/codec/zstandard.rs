@@ -1,5 +1,6 @@
 //! Zstandard frames: HDF5 filter 32015.
 
+use super::backend::{Failure, Unzstd, compress_zstd};
 use super::{BindContext, Codec, Scratch, corrupt, wrong_length};
 use crate::error::{Error, ErrorKind, Result};
 use std::io::Read;
@@ -11,7 +12,7 @@ pub(super) const HDF5_ID: u16 = 32015;
 /// HDF5: one parameter, the level.
 pub(super) fn bind(parameters: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {
     // The level is a signed number in an unsigned field; the encoder brings it into range.
-    let level = parameters.first().map_or(zstd::DEFAULT_COMPRESSION_LEVEL, |&l| l as i32);
+    let level = parameters.first().map_or(DEFAULT_LEVEL, |&l| l as i32);
     Ok(Arc::new(Zstd { level }))
 }
 
@@ -21,6 +22,9 @@ struct Zstd {
 }
 
 const NAME: &str = "zstd";
+
+/// The library's own default.
+const DEFAULT_LEVEL: i32 = 3;
 
 impl Codec for Zstd {
     fn name(&self) -> &'static str {
@@ -58,21 +62,20 @@ pub(super) fn decompress_into(
     scratch: &mut Scratch,
 ) -> Result<()> {
     let state = scratch.zstd().map_err(|e| Error::io(format_args!("{codec}: decoder"), e))?;
-    match state.decompress_to_buffer(input, out) {
+    match state.frames(input, out) {
         Ok(n) if n == out.len() => Ok(()),
         Ok(n) => Err(wrong_length(codec, n, out.len())),
-        Err(e) => Err(corrupt(codec, e)),
+        Err(Failure::Full) => Err(corrupt(codec, "the frame is longer than its chunk")),
+        Err(Failure::Damaged(why)) => Err(corrupt(codec, why)),
     }
 }
 
 /// Decompresses frames of unknown length, at most `max` bytes.
 pub(super) fn decompress(codec: &str, input: &[u8], out: &mut Vec<u8>, max: usize) -> Result<()> {
     out.clear();
-    let state = zstd::stream::read::Decoder::with_buffer(input);
-    let mut state = state.map_err(|e| Error::io(format_args!("{codec}: decoder"), e))?;
     // The window is memory that the frame asks for: no more than could be filled, and no less than the smallest.
     let window = (max as u64).next_power_of_two().ilog2().clamp(10, 31);
-    state.window_log_max(window).map_err(|e| Error::io(format_args!("{codec}: decoder"), e))?;
+    let state = Unzstd::reader(input, window).map_err(|e| corrupt(codec, e))?;
     let mut limited = state.take((max as u64).saturating_add(1));
     limited.read_to_end(out).map_err(|e| corrupt(codec, e))?;
     if out.len() > max {
@@ -83,10 +86,12 @@ pub(super) fn decompress(codec: &str, input: &[u8], out: &mut Vec<u8>, max: usiz
 
 /// Compresses into one frame that says its length.
 pub(super) fn compress(codec: &str, input: &[u8], out: &mut Vec<u8>, level: i32) -> Result<()> {
-    let failed = |e| Error::new(ErrorKind::InvalidArgument, format!("{codec}: {e}"));
     out.clear();
-    out.reserve(zstd::zstd_safe::compress_bound(input.len()));
-    let mut state = zstd::bulk::Compressor::new(level).map_err(failed)?;
-    state.compress_to_buffer(input, out).map_err(failed)?;
-    Ok(())
+    compress_zstd(input, out, level).map_err(|e| {
+        let kind = match e.kind() {
+            std::io::ErrorKind::Unsupported => ErrorKind::Unsupported,
+            _ => ErrorKind::InvalidArgument,
+        };
+        Error::new(kind, format!("{codec}: {e}"))
+    })
 }

@@ -15,7 +15,8 @@ fn roundtrip(parameters: &[u32], data: &[u8]) -> usize {
 #[test]
 fn all_compressors_and_shuffles_round_trip() {
     for size in [1, 2, 3, 4, 8, 16, 255] {
-        for compressor in 0..=5 {
+        let last = if cfg!(feature = "c-codecs") { 5 } else { 4 };
+        for compressor in 0..=last {
             for shuffle in 0..=2 {
                 for len in [0, 1, 7, 100, 1000, 70_001, 300_000] {
                     let ramp: Vec<u8> = (0..len).map(|i| (i / 40) as u8).collect();
