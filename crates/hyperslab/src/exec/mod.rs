@@ -184,6 +184,11 @@ fn run_part(
     if part.tasks.is_empty() {
         return Ok(ReadStats::default());
     }
+    let most = options.threads.unwrap_or_else(pool::default_threads).max(1);
+    let threads = worth(part, conversion.target_size()).min(part.units.len()).min(most);
+    if zeroed && threads > 1 && is_dense(part) {
+        touch(out, threads);
+    }
     let axes = axes(part)?;
     let canvas = Canvas::new(out, conversion.target_size(), axes)
         .ok_or_else(|| Error::invalid("the parts of a plan do not fit its result"))?;
@@ -204,11 +209,9 @@ fn run_part(
         error: Mutex::new(None),
         stats: Mutex::new(ReadStats::default()),
     };
-    let most = options.threads.unwrap_or_else(pool::default_threads).max(1);
     if part.has_remote() {
         remote::run(&job, most)?;
     } else {
-        let threads = worth(part, &job).min(part.units.len()).min(most);
         let taken = pool::run(threads, &|| worker::with(|worker| job.take_units(worker)));
         job.count(&ReadStats { threads: taken as u64, ..ReadStats::default() });
     }
@@ -219,12 +222,41 @@ fn run_part(
     }
 }
 
+/// Whether nearly all of the result will be written.
+fn is_dense(part: &Part) -> bool {
+    // Fills stand first.
+    part.covers() && part.tasks.get(part.tasks.len() / 8).is_some_and(|t| t.fetch != Fetch::Fill)
+}
+
+/// Gets the memory of a fresh result from the system, each huge page by one thread.
+///
+/// Otherwise workers meet at the same page: each gets one from the system and clears it, and all but one are thrown
+/// away. That costs more than the reads of a whole result that is not compressed.
+fn touch(out: &mut [u8], threads: usize) {
+    const PAGE: usize = 2 << 20;
+    if out.len() < 4 * PAGE {
+        return;
+    }
+    let (first, pages) = out.split_at_mut(out.as_ptr().align_offset(PAGE).min(out.len()));
+    first.iter_mut().take(1).for_each(|byte| *byte = 0);
+    let pages = Mutex::new(pages.chunks_mut(PAGE));
+    pool::run(threads, &|| {
+        loop {
+            let next = pages.lock().unwrap_or_else(|e| e.into_inner()).next();
+            match next.and_then(|page| page.first_mut()) {
+                Some(byte) => *byte = 0,
+                None => break,
+            }
+        }
+    });
+}
+
 /// How many threads the work of a part is worth: waking one costs as much as decoding some tens of KiB.
-fn worth(part: &Part, job: &Job<'_>) -> usize {
+fn worth(part: &Part, target_size: usize) -> usize {
     const DECODED: u64 = 48 << 10;
     const COPIED: u64 = 512 << 10;
     let chunk: u64 = part.chunk.iter().fold(part.element() as u64, |n, &d| n.saturating_mul(d));
-    let wanted = part.elements().unwrap_or(0).saturating_mul(job.conversion.target_size() as u64);
+    let wanted = part.elements().unwrap_or(0).saturating_mul(target_size as u64);
     let bytes = if part.pipeline.is_empty() {
         wanted / COPIED
     } else {
