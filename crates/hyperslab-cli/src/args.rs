@@ -98,6 +98,8 @@ pub(crate) enum Command {
     Info(Info),
     /// Print a file's whole structure, with hashes of all data, as canonical JSON.
     Describe(Describe),
+    /// Print a file as CDL, as ncdump does.
+    Dump(Dump),
     /// Print or save elements of an array.
     Get(Get),
     /// Show what a read would do: requests, bytes, chunks, memory.
@@ -157,6 +159,63 @@ pub(crate) struct Describe {
     /// As JSON, the only form there is.
     #[arg(long, required = true)]
     pub(crate) json: bool,
+}
+
+/// Whose indices comments show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    /// From 0, the last axis fastest.
+    #[value(alias = "C")]
+    C,
+    /// From 1, the first axis fastest.
+    #[value(alias = "F", alias = "fortran")]
+    F,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hyperslab dump -h ocean.nc            dimensions, variables, attributes\n  hyperslab dump -v sst,/deep/salt ocean.nc\n  hyperslab dump -s -h ocean.nc         with chunks, filters, format\n\nByte for byte what ncdump prints. What netCDF has no word for is shown as a comment, and the exit code is then 1.",
+    disable_help_flag = true
+)]
+pub(crate) struct Dump {
+    /// The file.
+    pub(crate) file: String,
+    /// The header only, no data.
+    #[arg(short = 'h', long)]
+    pub(crate) header: bool,
+    /// Data of coordinate variables only.
+    #[arg(short, long)]
+    pub(crate) coordinates: bool,
+    /// Data of these variables only: names, or paths of groups and a name, joined by commas.
+    #[arg(short, long, value_name = "VARS")]
+    pub(crate) variables: Vec<String>,
+    /// Data of these groups only, joined by commas.
+    #[arg(short, long, value_name = "GROUPS")]
+    pub(crate) groups: Vec<String>,
+    /// Show special attributes too: storage, chunks, filters, byte order, format.
+    #[arg(short, long)]
+    pub(crate) special: bool,
+    /// Print the kind of file only.
+    #[arg(short, long)]
+    pub(crate) kind: bool,
+    /// Significant digits of floats and doubles.
+    #[arg(short, long, value_name = "F[,D]")]
+    pub(crate) precision: Option<String>,
+    /// Longest line of the data section.
+    #[arg(short, long, value_name = "N", default_value = "80", value_parser = clap::value_parser!(u16).range(10..))]
+    pub(crate) length: u16,
+    /// The name after `netcdf`, instead of that of the file.
+    #[arg(short, long)]
+    pub(crate) name: Option<String>,
+    /// A comment with the indices of each row.
+    #[arg(short, long, value_name = "LANGUAGE", value_enum)]
+    pub(crate) brief: Option<Language>,
+    /// A comment with the indices of each element.
+    #[arg(short, long, value_name = "LANGUAGE", value_enum)]
+    pub(crate) full: Option<Language>,
+    /// Print help.
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
 }
 
 /// How elements are written.

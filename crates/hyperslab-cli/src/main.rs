@@ -6,6 +6,7 @@
 mod args;
 mod check;
 mod describe;
+mod dump;
 mod get;
 mod info;
 mod json;
@@ -40,6 +41,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
         Command::Ls(ls) => ls::run(ls, &options, &mut out).map(|()| true),
         Command::Info(info) => info::run(info, &options, &mut out).map(|()| true),
         Command::Describe(describe) => describe::run(describe, &options, &mut out),
+        Command::Dump(dump) => dump::run(dump, &options, &mut out),
         Command::Get(get) => get::run(get, &options, &mut out).map(|()| true),
         Command::Plan(plan) => plan::run(plan, &options, &mut out).map(|()| true),
         Command::Check(check) => check::run(check, &options, &mut out),

@@ -4,16 +4,27 @@ use bytes::Bytes;
 use hyperslab::convention::netcdf::{NetcdfView, Variable};
 use hyperslab::shape::{byte_count, to_usize};
 use hyperslab::{Error, ErrorKind, File, Object, Result, Selection};
+use std::ops::Range;
 
-/// All elements of a variable as stored. Along unlimited dimensions that others made longer it ends in fill values.
-pub(crate) fn read(file: &File, view: &NetcdfView, variable: &Variable) -> Result<Bytes> {
+/// Elements of a variable as stored: all of them, or those in `rows` along the first axis. Along unlimited dimensions
+/// that others made longer it ends in fill values.
+pub(crate) fn read(file: &File, view: &NetcdfView, variable: &Variable, rows: Range<u64>) -> Result<Bytes> {
     let Object::Array(array) = file.object(&variable.node, variable.path.as_str())? else {
         return Err(Error::new(ErrorKind::Corrupt, format!("{} is not an array", variable.path)));
     };
-    let wanted = view.shape(variable);
-    let own = variable.meta.space.dims();
+    let mut wanted = view.shape(variable);
+    let mut own = variable.meta.space.dims().to_vec();
+    let mut selection = Selection::all();
+    if let (Some(w), Some(o)) = (wanted.first_mut(), own.first_mut())
+        && (rows.start > 0 || rows.end < *w)
+    {
+        let end = rows.end.min(*o).max(rows.start.min(*o));
+        let start = rows.start.min(*o);
+        selection = Selection::parse(&format!("[{start}:{end}]"))?;
+        (*w, *o) = (rows.end.saturating_sub(rows.start), end - start);
+    }
     let size = variable.meta.dtype.size();
-    let stored = if own.contains(&0) { Vec::new() } else { array.read_raw(Selection::all())?.bytes };
+    let stored = if own.contains(&0) { Vec::new() } else { array.read_raw(selection)?.bytes };
     if own == wanted {
         return Ok(stored.into());
     }
@@ -22,28 +33,52 @@ pub(crate) fn read(file: &File, view: &NetcdfView, variable: &Variable) -> Resul
         return Err(Error::limit("bytes of an array", total.into(), array.options().limits.output.into()));
     }
     let mut out = view.fill(variable).repeat(to_usize(total / (size.max(1) as u64))?);
-    // Rows of the last axis, one after the other.
-    let row = to_usize(own.last().copied().unwrap_or(1).min(wanted.last().copied().unwrap_or(1)))? * size;
-    let own_row = to_usize(own.last().copied().unwrap_or(1))? * size;
-    if own_row == 0 {
-        return Ok(out.into());
+    overlay(&stored, &own, &mut out, &wanted, size)?;
+    Ok(out.into())
+}
+
+/// Copies the elements of a box of extents `from_dims` to the corner of one of extents `to_dims`.
+fn overlay(from: &[u8], from_dims: &[u64], to: &mut [u8], to_dims: &[u64], size: usize) -> Result<()> {
+    let last = |dims: &[u64]| dims.last().copied().unwrap_or(1);
+    let row = to_usize(last(from_dims))?.saturating_mul(size);
+    let part = to_usize(last(from_dims).min(last(to_dims)))?.saturating_mul(size);
+    if row == 0 {
+        return Ok(());
     }
-    let mut at: Vec<u64> = own.iter().map(|_| 0).collect();
-    let outer = own.len().saturating_sub(1);
-    for part in stored.chunks_exact(own_row) {
-        let inside = at.iter().zip(&wanted).take(outer).all(|(a, w)| a < w);
-        let place = at.iter().zip(&wanted).fold(0u64, |n, (a, w)| n.saturating_mul(*w).saturating_add(*a));
-        let place = to_usize(place.saturating_mul(size as u64))?;
-        if inside && let (Some(to), Some(from)) = (out.get_mut(place..place + row), part.get(..row)) {
-            to.copy_from_slice(from);
+    let outer = from_dims.len().saturating_sub(1);
+    let mut at: Vec<u64> = vec![0; outer];
+    for stored in from.chunks_exact(row) {
+        let inside = at.iter().zip(to_dims).all(|(a, w)| a < w);
+        let place = at.iter().zip(to_dims).fold(0u64, |n, (a, w)| n.saturating_mul(*w).saturating_add(*a));
+        let place = to_usize(place.saturating_mul(last(to_dims)).saturating_mul(size as u64))?;
+        let target = to.get_mut(place..place.saturating_add(part));
+        if let (true, Some(target), Some(stored)) = (inside, target, stored.get(..part)) {
+            target.copy_from_slice(stored);
         }
-        for axis in (0..outer).rev() {
-            at[axis] += 1;
-            if at[axis] < own[axis] {
+        for (at, length) in at.iter_mut().zip(from_dims).rev() {
+            *at += 1;
+            if *at < *length {
                 break;
             }
-            at[axis] = 0;
+            *at = 0;
         }
     }
-    Ok(out.into())
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::overlay;
+
+    #[test]
+    fn a_box_is_laid_over_a_larger_one() {
+        let mut to = vec![9; 2 * 3 * 4];
+        overlay(&[1, 2, 3, 4, 5, 6], &[1, 2, 3], &mut to, &[2, 3, 4], 1).unwrap();
+        assert_eq!(to[..12], [1, 2, 3, 9, 4, 5, 6, 9, 9, 9, 9, 9]);
+        assert_eq!(to[12..], [9; 12]);
+        // A scalar, and two bytes an element.
+        let mut to = vec![0; 2];
+        overlay(&[7, 8], &[], &mut to, &[], 2).unwrap();
+        assert_eq!(to, [7, 8]);
+    }
 }

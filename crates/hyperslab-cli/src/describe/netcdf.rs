@@ -173,7 +173,8 @@ impl NetCdf<'_> {
             return Ok(Map::from([("skipped".to_string(), "large".into())]));
         }
         let count = to_usize(count)?;
-        let stored = if count == 0 { Bytes::new() } else { variable::read(self.file, self.view, v)? };
+        let stored =
+            if count == 0 { Bytes::new() } else { variable::read(self.file, self.view, v, 0..u64::MAX)? };
         let mut digest = Digest::default();
         let raw = match (v.kind, &v.meta.dtype) {
             (Type::String, dtype) => {

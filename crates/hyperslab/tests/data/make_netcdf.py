@@ -1,5 +1,7 @@
-"""Makes netcdf4.nc and phony.h5, which the tests of the netCDF view read. Needs netCDF4, h5py."""
+"""Makes netcdf4.nc, classic.nc and phony.h5, which the tests of the netCDF view and of `dump` read, and what ncdump
+prints of them. Needs netCDF4, h5py, and ncdump (netcdf-bin)."""
 import pathlib
+import subprocess
 
 import h5py
 import netCDF4
@@ -43,3 +45,43 @@ with h5py.File(here / "phony.h5", "w") as f:
     f.attrs["table"] = np.zeros((2, 2))
     f["group/c"] = np.zeros(5, "i8")
     f["group/again"] = f["/"]
+
+# A classic file with everything that is hard to print.
+with netCDF4.Dataset(here / "classic.nc", "w", format="NETCDF3_CLASSIC") as f:
+    f.title = "two\nlines and a 'quote'"
+    f.setncattr("2 odd name", np.array([1.5, 1e20, np.nan, np.inf], "f4"))
+    f.empty = ""
+    f.createDimension("t", None)
+    f.createDimension("x", 3)
+    f.createDimension("len", 8)
+    v = f.createVariable("t", "f8", ("t",))
+    v.units = "days since 2000-01-01"
+    v[:] = [0.5, 1 / 3, 1e300]
+    v = f.createVariable("v", "f4", ("t", "x"), fill_value=-1)
+    v[:] = [[1, -1, 3.14159265], [1e-7, np.nan, -np.inf], [0, 1e8, 9.96921e36]]
+    v = f.createVariable("formatted", "f4", ("x",))
+    v.C_format = "%6.2f"
+    v[:] = [1, 2.345, -99.999]
+    f.createVariable("data", "i1", ("t",))[:] = [-127, 0, 127]
+    v = f.createVariable("text", "S1", ("t", "len"))
+    v[:] = np.array([b"plain", b"a\tb\n\xe9", b""], "S8").view("S1").reshape(3, 8)
+    f.createVariable("many", "i4", ("x", "len"))[:] = np.arange(24).reshape(3, 8) * 123456789 % 2147483647
+    f.createVariable("scalar", "i2", ())[:] = -32767
+    f.createVariable("letter", "S1", ())[:] = b"c"
+
+# What ncdump (Debian's netcdf-bin, 4.9.0) prints of them: the options stand in the names.
+for name, options in [
+    ("classic", []),
+    ("classic", ["-h"]),
+    ("classic", ["-c"]),
+    ("classic", ["-b", "c", "-l", "40"]),
+    ("classic", ["-f", "f", "-p", "3,4", "-v", "t,v,formatted,text,many"]),
+    ("classic", ["-v", "v,scalar", "-n", "2x"]),
+    ("classic", ["-k"]),
+    ("netcdf4", []),
+    ("netcdf4", ["-s"]),
+    ("netcdf4", ["-g", "inner"]),
+    ("netcdf4", ["-v", "v"]),
+]:
+    text = subprocess.run(["ncdump", *options, f"{name}.nc"], cwd=here, check=True, capture_output=True).stdout
+    (here / f"{' '.join([name, *options])}.cdl").write_bytes(text)

@@ -57,6 +57,8 @@ struct Builder<'a> {
     numbers: HashMap<i64, usize>,
     /// Dimensions by the dataset that stands for them.
     scales: HashMap<NodeId, usize>,
+    /// Dimensions by group and name.
+    names: HashMap<(usize, Name), usize>,
     /// Dimensions by group, length and whether they may grow, in order.
     lengths: HashMap<(usize, u64, bool), Vec<usize>>,
 }
@@ -82,6 +84,7 @@ pub(super) fn build(hierarchy: Arc<dyn Hierarchy>, limits: &Limits) -> Result<Ne
         next: 0,
         numbers: HashMap::new(),
         scales: HashMap::new(),
+        names: HashMap::new(),
         lengths: HashMap::new(),
     };
     let root = hierarchy.root();
@@ -269,6 +272,7 @@ impl Builder<'_> {
         if let Some(node) = &scale {
             self.scales.entry(node.clone()).or_insert(place);
         }
+        self.names.entry((group, name.clone())).or_insert(place);
         self.lengths.entry((group, length, unlimited)).or_default().push(place);
         self.dimensions.push(Dimension { name, length, unlimited, group, id });
         if let Some(group) = self.groups.get_mut(group) {
@@ -422,12 +426,11 @@ impl Builder<'_> {
     /// The dimension called `name` in a group or the ones around it, made if there is none.
     fn named_dimension(&mut self, group: usize, name: &Name, length: u64, unlimited: bool) -> usize {
         let mut scope = Some(group);
-        while let Some(g) = scope.and_then(|g| self.groups.get(g)) {
-            let named = |d: &&usize| self.dimensions.get(**d).is_some_and(|d| d.name == *name);
-            if let Some(&place) = g.dimensions.iter().find(named) {
+        while let Some(g) = scope {
+            if let Some(&place) = self.names.get(&(g, name.clone())) {
                 return place;
             }
-            scope = g.parent;
+            scope = self.groups.get(g).and_then(|g| g.parent);
         }
         self.dimension(group, name.clone(), length, unlimited, None, None)
     }

@@ -56,9 +56,13 @@ fn dense(objects: &Objects, info: &AttributeInfo, entries: &mut Vec<AttributeEnt
     }
     let tree = Tree::open(space, address, kind)?;
     let mut faults = Vec::new();
+    // Where the order of creation is not tracked, that of the tree stands for it, as in the reference library.
+    let mut number = 0;
     tree.walk(
         &mut |record| {
-            entries.push(record_attribute(objects, &heap, record));
+            let place = (!info.tracks_order).then_some(number);
+            number += 1;
+            entries.push(record_attribute(objects, &heap, record, place));
             Ok(())
         },
         &mut |e| {
@@ -70,14 +74,19 @@ fn dense(objects: &Objects, info: &AttributeInfo, entries: &mut Vec<AttributeEnt
     Ok(())
 }
 
-fn record_attribute(objects: &Objects, heap: &FractalHeap, record: &[u8]) -> AttributeEntry {
+fn record_attribute(
+    objects: &Objects,
+    heap: &FractalHeap,
+    record: &[u8],
+    place: Option<u64>,
+) -> AttributeEntry {
     let message = || -> Result<(Message, u64)> {
         let mut c = Cursor::new(record, RECORD, 0);
         let mut id = [0; 8];
         id.copy_from_slice(c.take(8)?);
         // Bit 1: the identifier is one of the shared message table's heap.
         let shared = c.u8()? & 0x02 != 0;
-        let order = u64::from(c.u32()?);
+        let order = place.unwrap_or(u64::from(c.u32()?));
         if shared {
             return Ok((objects.shared_message(kind::ATTRIBUTE, &id)?, order));
         }

@@ -1,0 +1,123 @@
+//! Special attributes: how variables and the file are stored.
+
+use super::text::{name, quoted};
+use super::{Dump, Place, kind_text};
+use crate::output::Outcome;
+use hyperslab::array::Item;
+use hyperslab::codec::FilterSpec;
+use hyperslab::convention::netcdf::{DataModel, Variable};
+use hyperslab::dtype::{ByteOrder, DType};
+use hyperslab::model::{ChunkGrid, FillValue, Layout, NodeKind};
+
+/// Attributes of datasets by which the netCDF library knows its files.
+const RESERVED: [&[u8]; 6] =
+    [b"REFERENCE_LIST", b"CLASS", b"DIMENSION_LIST", b"NAME", b"_Netcdf4Dimid", b"_Netcdf4Coordinates"];
+
+/// Filters that have an attribute of their own.
+const DEFLATE: u16 = 1;
+const SHUFFLE: u16 = 2;
+const FLETCHER32: u16 = 3;
+
+impl Dump<'_> {
+    fn special(&mut self, owner: &[u8], key: &str, value: &[u8]) -> Outcome<()> {
+        self.lines.start()?;
+        self.lines.put("\t\t")?;
+        self.lines.put(name(owner))?;
+        self.lines.put(format!(":{key} = "))?;
+        self.lines.put(value)?;
+        self.lines.put(" ;\n")
+    }
+
+    /// Those of a variable.
+    pub(super) fn specials(&mut self, variable: &Variable) -> Outcome<()> {
+        if self.view.model().is_netcdf3() {
+            return Ok(());
+        }
+        let owner = variable.name.as_bytes();
+        let meta = &variable.meta;
+        let word: &[u8] = match meta.layout {
+            Layout::Chunked { .. } => b"\"chunked\"",
+            Layout::Compact => b"\"compact\"",
+            Layout::Virtual(_) => b"\"virtual\"",
+            _ => b"\"contiguous\"",
+        };
+        self.special(owner, "_Storage", word)?;
+        if let (Layout::Chunked { .. }, ChunkGrid::Regular(chunk)) = (&meta.layout, &meta.grid) {
+            let sizes: Vec<String> = chunk.iter().map(u64::to_string).collect();
+            self.special(owner, "_ChunkSizes", sizes.join(", ").as_bytes())?;
+        }
+        let mut filters = Vec::new();
+        for spec in &meta.filters {
+            let FilterSpec::Hdf5 { id, parameters, .. } = spec else { continue };
+            match *id {
+                DEFLATE => {
+                    let level = parameters.first().copied().unwrap_or(0).to_string();
+                    self.special(owner, "_DeflateLevel", level.as_bytes())?;
+                }
+                SHUFFLE => self.special(owner, "_Shuffle", b"\"true\"")?,
+                FLETCHER32 => self.special(owner, "_Fletcher32", b"\"true\"")?,
+                id => {
+                    let mut text = id.to_string();
+                    parameters.iter().for_each(|p| text.push_str(&format!(",{p}")));
+                    filters.push(text);
+                }
+            }
+        }
+        if meta.dtype.size() > 1
+            && let DType::Integer(_) | DType::Float(_) = &meta.dtype
+        {
+            let order = match &meta.dtype {
+                DType::Integer(t) => t.order,
+                DType::Float(t) => t.order,
+                _ => ByteOrder::Little,
+            };
+            let word: &[u8] = if order == ByteOrder::Big { b"\"big\"" } else { b"\"little\"" };
+            self.special(owner, "_Endianness", word)?;
+        }
+        if !filters.is_empty() {
+            self.special(owner, "_Filter", format!("\"{}\"", filters.join("|")).as_bytes())?;
+        }
+        if !matches!(meta.fill, FillValue::Value(_)) {
+            self.special(owner, "_NoFill", b"\"true\"")?;
+        }
+        Ok(())
+    }
+
+    /// Those of the file.
+    pub(super) fn file_specials(&mut self) -> Outcome<()> {
+        let model = self.view.model();
+        if !model.is_netcdf3() {
+            let hierarchy = self.file.hierarchy().clone();
+            let all = hierarchy.attributes(&hierarchy.root())?;
+            let properties = all.iter().flatten().find(|a| a.name.as_bytes() == b"_NCProperties");
+            if let Some(a) = properties {
+                self.special(b"", "_NCProperties", &quoted(&a.data, Place::Whole))?;
+            }
+            let version = self.file.info().version.to_string();
+            self.special(b"", "_SuperblockVersion", version.as_bytes())?;
+            let own = if self.looks_like_netcdf4()? { b"1" } else { b"0" };
+            self.special(b"", "_IsNetcdf4", own)?;
+        }
+        self.special(b"", "_Format", format!("\"{}\"", kind_text(model)).as_bytes())
+    }
+
+    /// Whether the netCDF library takes the file for its own: a marked file of the classic model is not looked at
+    /// further, which counts as no; else two reserved attributes of datasets are enough.
+    fn looks_like_netcdf4(&self) -> Outcome<bool> {
+        if self.view.model() == DataModel::NetCdf4Classic {
+            return Ok(false);
+        }
+        let hierarchy = self.file.hierarchy().clone();
+        let mut count = 0;
+        for entry in self.file.walk() {
+            if let Item::Object(node, NodeKind::Array) = &entry.item {
+                let all = hierarchy.attributes(node).unwrap_or_default();
+                count += all.iter().flatten().filter(|a| RESERVED.contains(&a.name.as_bytes())).count();
+            }
+            if count >= 2 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

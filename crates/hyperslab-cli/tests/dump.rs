@@ -1,0 +1,66 @@
+//! `dump` against what ncdump printed of the same files (`make_netcdf.py`).
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../hyperslab/tests/data")
+}
+
+fn dump(options: &[&str], file: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hyperslab"));
+    command.arg("dump").args(options).arg(file).current_dir(data()).output().unwrap()
+}
+
+#[test]
+fn cdl_is_that_of_ncdump() {
+    let mut seen = 0;
+    for entry in std::fs::read_dir(data()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "cdl") {
+            continue;
+        }
+        // The name says how it was made: the file, then the options.
+        let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let (file, options) = stem.split_once(' ').unwrap_or((&stem, ""));
+        let options: Vec<&str> = options.split_whitespace().collect();
+        let output = dump(&options, &format!("{file}.nc"));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{stem}");
+        let wanted = std::fs::read(&path).unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert_eq!(text(&output.stdout), text(&wanted), "{stem}");
+        assert_eq!(output.status.code(), Some(0), "{stem}");
+        seen += 1;
+    }
+    assert_eq!(seen, 11);
+}
+
+#[test]
+fn what_netcdf_has_no_word_for_is_told() {
+    let output = dump(&["-h"], "phony.h5");
+    let text = String::from_utf8(output.stdout).unwrap();
+    for line in [
+        "// not shown: /bool: an array of type enum",
+        "// not shown: /half: an array of type f16le\n",
+        "// not shown: /dangling: a soft link to /nothing\n",
+        "// not shown: /:table: an attribute of 2 dimensions\n",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    assert!(text.contains("\tshort a(phony_dim_1, phony_dim_2, phony_dim_3) ;\n"), "{text}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn wrong_wishes_are_told() {
+    for (options, words) in [
+        (&["-v", "nothing"][..], "nothing: there is no such variable"),
+        (&["-g", "nothing"], "nothing: there is no such group"),
+        (&["-p", "99"], "1 to 20 significant digits"),
+    ] {
+        let output = dump(options, "classic.nc");
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains(words), "{text}");
+    }
+}
