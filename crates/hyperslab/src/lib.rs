@@ -26,3 +26,8 @@ pub use array::{
 pub use exec::{Cancel, ReadStats};
 pub use plan::ReadPlan;
 pub use select::Selection;
+
+/// The Rust of the README, compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}

@@ -94,8 +94,12 @@ fn shipped(text: &str) -> Vec<(usize, &str)> {
     out
 }
 
+/// Tests, and the contract suites of the seams, which are tests for whoever implements one.
 fn is_test(file: &str) -> bool {
-    file.ends_with("/tests.rs") || file.contains("/tests/") || file.ends_with("_tests.rs")
+    file.ends_with("/tests.rs")
+        || file.ends_with("/contract.rs")
+        || file.contains("/tests/")
+        || file.ends_with("_tests.rs")
 }
 
 /// The first names after every `crate::` in `code`, also in `crate::{a, b::c}`.

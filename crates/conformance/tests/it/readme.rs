@@ -1,47 +1,56 @@
-//! The commands of the README, and what they print.
+//! The commands of the README, and what they print. With `HYPERSLAB_UPDATE=1` the README is written anew.
 
 use conformance::tool;
 use std::process::Command;
 
-/// The console blocks of a text: each command after `$ `, and the lines under it.
-fn commands(text: &str) -> Vec<(String, String)> {
-    let mut found: Vec<(String, String)> = Vec::new();
-    let mut inside = false;
+/// The text with the output under each command of its console blocks as `run` gives it, and the number of commands.
+fn renew(text: &str, run: impl Fn(&str) -> String) -> (String, usize) {
+    let (mut out, mut count, mut inside) = (String::new(), 0, false);
     for line in text.lines() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        }
         match line.strip_prefix("$ ") {
-            _ if line.starts_with("```") => inside = line == "```console",
-            Some(command) if inside => found.push((command.to_string(), String::new())),
-            _ if inside => {
-                let output = &mut found.last_mut().expect("a command comes first").1;
-                output.push_str(line);
-                output.push('\n');
+            Some(command) if inside => {
+                count += 1;
+                let output = run(command);
+                let gap = if output.trim_end().is_empty() { "" } else { "\n" };
+                out.push_str(&format!("{line}\n{}{gap}", output.trim_end()));
             }
-            _ => {}
+            // What stood there before.
+            _ if inside && !line.starts_with("```") => {}
+            _ => out.push_str(&format!("{line}\n")),
         }
     }
-    found
+    (out, count)
 }
 
 #[test]
 fn the_tour_prints_what_it_shows() {
-    let text = std::fs::read_to_string(tool::root().join("README.md")).expect("the README");
-    let commands = commands(&text);
+    let readme = tool::root().join("README.md");
+    let text = std::fs::read_to_string(&readme).expect("the README");
     let folder = tool::path().parent().expect("a folder").to_path_buf();
     let search = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
-    let mut wrong = Vec::new();
-    for (command, shown) in &commands {
+    let (fresh, commands) = renew(&text, |command| {
         let output = Command::new("bash")
-            .args(["-c", command])
+            .args(["-c", &format!("{command} 2>&1")])
             .current_dir(tool::root())
             .env("PATH", &search)
-            .env("COLUMNS", "120")
+            .env("COLUMNS", "110")
             .output()
             .expect("bash starts");
-        let printed =
-            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        if printed.trim_end() != shown.trim_end() {
-            wrong.push(format!("$ {command}\n--- shown\n{shown}--- printed\n{printed}"));
-        }
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    });
+    if std::env::var_os("HYPERSLAB_UPDATE").is_some() {
+        std::fs::write(&readme, &fresh).expect("the README is written");
+        return;
     }
-    crate::report("commands of the README", commands.len(), &wrong);
+    let wrong: Vec<String> = fresh
+        .lines()
+        .zip(text.lines())
+        .filter(|(fresh, shown)| fresh != shown)
+        .map(|(fresh, shown)| format!("shown   {shown}\nprinted {fresh}"))
+        .collect();
+    crate::report("commands of the README", commands, &wrong);
+    assert_eq!(fresh, text, "the README shows more or less than the commands print");
 }
