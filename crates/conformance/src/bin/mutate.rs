@@ -1,8 +1,9 @@
 //! Feeds damaged files to the library, in worker processes with a limit on memory and a watchdog.
 //!
-//!     mutate [--count N] [--seed S] [--first I] [--keep DIR] FOLDER...   inputs made of the HDF5 files in the folders
-//!     mutate --replay PATH...                                            files as they are
+//!     mutate [--count N] [--seed S] [--first I] [--keep DIR] [--tool] FOLDER...   made of the HDF5 files in the folders
+//!     mutate --replay PATH...                                                     files as they are
 //!
+//! With `--tool` the program looks at each input too: `describe`, `check` and `ls`.
 //! Input number I of seed S is the same for ever. Exit 1 if anything panicked, aborted, ran over 10 s or wanted more than
 //! 1 GiB of address space; such inputs are kept in DIR (default `target/mutate`).
 
@@ -28,6 +29,7 @@ struct Options {
     first: u64,
     keep: PathBuf,
     replay: bool,
+    tool: bool,
     worker: bool,
     paths: Vec<PathBuf>,
 }
@@ -42,6 +44,7 @@ fn options() -> Option<Options> {
             "--first" => o.first = words.next()?.parse().ok()?,
             "--keep" => o.keep = words.next()?.into(),
             "--replay" => o.replay = true,
+            "--tool" => o.tool = true,
             "--worker" => o.worker = true,
             _ if word.starts_with("--") => return None,
             _ => o.paths.push(word.into()),
@@ -87,7 +90,9 @@ impl Inputs {
 
 fn main() -> ExitCode {
     let Some(mut options) = options() else {
-        eprintln!("usage: mutate [--count N] [--seed S] [--first I] [--keep DIR] [--replay] PATH...");
+        eprintln!(
+            "usage: mutate [--count N] [--seed S] [--first I] [--keep DIR] [--tool] [--replay] PATH..."
+        );
         return ExitCode::from(2);
     };
     let inputs = Inputs::new(&options).expect("the folders can be listed");
@@ -124,6 +129,12 @@ fn work(o: &Options, mut inputs: Inputs) -> ExitCode {
         let start = Instant::now();
         let outcome = std::panic::catch_unwind(|| probe(&path));
         let ms = start.elapsed().as_millis();
+        if o.tool
+            && let Some(fault) = try_tool(&path)
+        {
+            println!("panic {number} {fault}");
+            continue;
+        }
         match outcome {
             Ok(o) => println!("done {number} {} {} {} {ms}", u8::from(o.opened), o.read, o.refused),
             Err(_) => println!("panic {number} {}", MESSAGE.lock().map(|m| m.clone()).unwrap_or_default()),
@@ -135,6 +146,19 @@ fn work(o: &Options, mut inputs: Inputs) -> ExitCode {
         status.lines().find_map(|l| l.strip_prefix("VmHWM:")).and_then(|l| l.split_whitespace().next());
     println!("peak {}", peak.unwrap_or("0"));
     ExitCode::SUCCESS
+}
+
+/// What went wrong in the program, which inherits the limits of the worker.
+fn try_tool(path: &Path) -> Option<String> {
+    for words in [&["describe", "--json"][..], &["check"], &["ls", "-l"], &["info"]] {
+        let output =
+            Command::new(conformance::tool::path()).args(words).arg(path).output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        if !matches!(output.status.code(), Some(0..=2)) || said.contains("panicked at") {
+            return Some(format!("hyperslab {words:?}: {}: {}", output.status, said.replace('\n', " ")));
+        }
+    }
+    None
 }
 
 // --- the parent
@@ -265,8 +289,10 @@ fn spawn(o: &Options, first: u64, end: u64) -> Child {
         .arg(std::env::current_exe().expect("this program has a path"))
         .args(["--worker", "--seed", &o.seed.to_string(), "--first", &first.to_string()])
         .args(["--count", &(end - first).to_string()]);
-    if o.replay {
-        command.arg("--replay");
+    for (set, word) in [(o.replay, "--replay"), (o.tool, "--tool")] {
+        if set {
+            command.arg(word);
+        }
     }
     // Two arenas: each reserves 64 MiB of address space that nobody uses.
     command
