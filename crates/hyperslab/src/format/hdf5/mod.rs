@@ -1,6 +1,6 @@
 //! HDF5, parsed from bytes (HDF5 File Format Specification, version 4.0).
 //!
-//! Bottom up: [`parse`] (a checked cursor), [`file`] (address space of one file), `heap`, `btree` (structures that others
+//! Bottom up: [`parse`] (a checked cursor), [`mod@file`] (address space of one file), `heap`, `btree` (structures that others
 //! point into), `message` (what an object header holds), `object` (headers), `group`, `attribute`, `index` (chunk
 //! coordinates to byte locations), and `hierarchy`, the face to the rest of the engine.
 

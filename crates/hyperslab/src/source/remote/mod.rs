@@ -1,6 +1,6 @@
 //! Bytes that are far away: files and stores behind `http(s)://`, and behind the protocols of object stores.
 //!
-//! The faces are as synchronous as all others; a runtime inside carries the requests ([`runtime`]). What all have in
+//! The faces are as synchronous as all others; a runtime inside carries the requests (`runtime`). What all have in
 //! common: many requests at a time, another try for what is worth one, counts of everything, and hints that follow what was
 //! measured.
 
