@@ -7,6 +7,7 @@ mod matrix;
 mod oracle;
 mod readme;
 mod robust;
+mod s3;
 mod selection;
 mod threads;
 

@@ -11,7 +11,7 @@ use crate::source::{
     ByteRange, CachedSource, DirectoryStore, FileSource, Latency, Neighbours, Source, Store, ZipStore,
 };
 #[cfg(feature = "remote")]
-use crate::source::{HttpSource, HttpStore};
+use crate::source::{CloudOptions, CloudStore, HttpSource, HttpStore};
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +37,30 @@ impl Location {
             None => Location::local(Path::new(&address.file), options),
             Some("file") => Location::local(&file_path(&address.file), options),
             #[cfg(feature = "remote")]
+            Some("http" | "https") if fragment.has(Mode::S3) => {
+                let (endpoint, bucket, key) = s3_url(&address.file)?;
+                let cloud = cloud_options(&fragment).with_endpoint(endpoint);
+                let cloud = match s3_region(&address.file) {
+                    Some(region) => cloud.with_region(Some(region)),
+                    None => cloud,
+                };
+                let store = CloudStore::s3(&bucket, &key, &cloud, &options.limits, &options.remote)?;
+                Location::cloud(store, &fragment, options)
+            }
+            #[cfg(feature = "remote")]
             Some("http" | "https") => Location::web(address, &fragment, options),
+            #[cfg(feature = "remote")]
+            Some(scheme @ ("s3" | "gs" | "gs3" | "az")) => {
+                let rest = address.file.split_once("://").map_or("", |(_, rest)| rest);
+                let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+                let (cloud, limits, remote) = (cloud_options(&fragment), &options.limits, &options.remote);
+                let store = match scheme {
+                    "s3" => CloudStore::s3(bucket, key, &cloud, limits, remote),
+                    "az" => CloudStore::az(bucket, key, &cloud, limits, remote),
+                    _ => CloudStore::gs(bucket, key, &cloud, limits, remote),
+                };
+                Location::cloud(store?, &fragment, options)
+            }
             Some(scheme) => {
                 let _ = fragment;
                 Err(Error::unsupported(format!("the scheme {scheme}:// of {address}"))
@@ -85,6 +108,58 @@ impl Location {
     }
 }
 
+#[cfg(feature = "remote")]
+impl Location {
+    /// What stands at a prefix of a bucket: an object, or more objects below it.
+    fn cloud(store: CloudStore, fragment: &Fragment, options: &OpenOptions) -> Result<Location> {
+        if fragment.is_zarr() && !fragment.has(Mode::Zip) {
+            return Ok(Location::Store(Arc::new(store)));
+        }
+        let no_object = match store.object() {
+            Ok(Some(source)) => return Location::of(Arc::new(source), Neighbours::none(), options),
+            Ok(None) => Error::new(ErrorKind::NotFound, format!("there is no object {}", store.name())),
+            Err(e) => return Err(e),
+        };
+        let below = store.search("").map_err(|e| e.context(no_object.message().to_owned()))?;
+        let empty = below.objects.is_empty() && below.prefixes.is_empty();
+        if empty { Err(no_object) } else { Ok(Location::Store(Arc::new(store))) }
+    }
+}
+
+#[cfg(feature = "remote")]
+fn cloud_options(fragment: &Fragment) -> CloudOptions {
+    CloudOptions::default()
+        .with_profile(fragment.profile.clone())
+        .with_region(fragment.region.clone())
+        .with_endpoint(fragment.endpoint.clone())
+        .with_virtual_style(fragment.virtual_style)
+}
+
+/// Server, bucket and key of the URL of a server that speaks S3: `https://host/bucket/key`, or one of Amazon's own forms,
+/// some of which have the bucket in the name of the server.
+#[cfg(feature = "remote")]
+fn s3_url(url: &str) -> Result<(Option<String>, String, String)> {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    if let Some((bucket, _)) = host.split_once(".s3").filter(|_| host.ends_with(".amazonaws.com")) {
+        return Ok((None, bucket.to_owned(), path.to_owned()));
+    }
+    let (bucket, key) = path.split_once('/').unwrap_or((path, ""));
+    if bucket.is_empty() {
+        return Err(Error::invalid(format!("no bucket in {url}")));
+    }
+    let endpoint = (!host.ends_with(".amazonaws.com")).then(|| format!("{scheme}://{host}"));
+    Ok((endpoint, bucket.to_owned(), key.to_owned()))
+}
+
+/// The region in the name of one of Amazon's servers.
+#[cfg(feature = "remote")]
+fn s3_region(url: &str) -> Option<String> {
+    let host = url.split_once("://")?.1.split('/').next()?.strip_suffix(".amazonaws.com")?;
+    let region = host.rsplit_once('.').map(|(_, region)| region).filter(|region| *region != "s3")?;
+    Some(region.strip_prefix("s3-").unwrap_or(region).to_owned())
+}
+
 /// Whether a store has the metadata of a Zarr hierarchy at its root. A failure is no answer to what it is.
 #[cfg(feature = "remote")]
 fn is_zarr(store: &dyn Store) -> bool {
@@ -126,5 +201,27 @@ fn file_path(url: &str) -> Cow<'_, Path> {
     match String::from_utf8(out) {
         Ok(decoded) => Cow::Owned(decoded.into()),
         Err(_) => Cow::Borrowed(Path::new(path)),
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "remote")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_servers_that_speak_s3_are_taken_apart() {
+        let parts = |url: &str| {
+            let (endpoint, bucket, key) = s3_url(url).unwrap();
+            (endpoint.unwrap_or_default(), bucket, key, s3_region(url).unwrap_or_default())
+        };
+        let four =
+            |a: &str, b: &str, c: &str, d: &str| (a.to_owned(), b.to_owned(), c.to_owned(), d.to_owned());
+        assert_eq!(parts("http://[::1]:9000/b/k/x"), four("http://[::1]:9000", "b", "k/x", ""));
+        assert_eq!(parts("https://b.s3.eu-1.amazonaws.com/k/x"), four("", "b", "k/x", "eu-1"));
+        assert_eq!(parts("https://b.s3.amazonaws.com/k"), four("", "b", "k", ""));
+        assert_eq!(parts("https://s3.eu-1.amazonaws.com/b/k"), four("", "b", "k", "eu-1"));
+        assert_eq!(parts("https://s3.amazonaws.com/b/k"), four("", "b", "k", ""));
+        assert_eq!(s3_url("https://host/").unwrap_err().kind(), ErrorKind::InvalidArgument);
     }
 }

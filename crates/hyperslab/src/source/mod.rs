@@ -23,7 +23,7 @@ pub use memory::MemorySource;
 pub use merge::{Merged, merge};
 pub use neighbour::{Neighbour, Neighbours};
 #[cfg(feature = "remote")]
-pub use remote::{HttpSource, HttpStore, RemoteOptions};
+pub use remote::{CloudOptions, CloudSource, CloudStore, HttpSource, HttpStore, Keys, RemoteOptions};
 pub use store::{DirectoryStore, MemoryStore, Store, ZipStore};
 pub use window::Window;
 pub use wrapper::{Counting, Crashing, Failing, Throttled};

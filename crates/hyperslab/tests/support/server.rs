@@ -58,10 +58,12 @@ pub enum Fault {
     Whole,
 }
 
+/// Bytes and entity tag.
+type File = Arc<(Vec<u8>, String)>;
 type Order = Box<dyn Fn(&Request) -> Option<Fault> + Send + Sync>;
 
 struct Shared {
-    files: Mutex<HashMap<String, Arc<Vec<u8>>>>,
+    files: Mutex<HashMap<String, File>>,
     order: Mutex<Order>,
     log: Mutex<Vec<Request>>,
     count: AtomicUsize,
@@ -112,7 +114,9 @@ impl Server {
 
     /// Puts a file at `path`, which begins with `/` and is compared undecoded.
     pub fn put(&self, path: &str, bytes: impl Into<Vec<u8>>) {
-        self.shared.files.lock().unwrap().insert(path.into(), Arc::new(bytes.into()));
+        let bytes = bytes.into();
+        let tag = format!("\"{:016x}\"", hash(&bytes));
+        self.shared.files.lock().unwrap().insert(path.into(), Arc::new((bytes, tag)));
     }
 
     pub fn url(&self, target: &str) -> String {
@@ -157,9 +161,11 @@ impl Drop for Server {
     }
 }
 
-/// FNV-1a, for entity tags.
 fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn serve(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
@@ -232,8 +238,9 @@ fn answer(out: &mut TcpStream, request: &mut Request, shared: &Shared) -> std::i
     let Some(file) = file else { return plain(out, 404, "text/plain", "", "no such file") };
     let tag = match fault {
         Some(Fault::Tag(tag)) => format!("\"{tag}\""),
-        _ => format!("\"{:016x}\"", hash(&file)),
+        _ => file.1.clone(),
     };
+    let file = &file.0;
     if request.header("if-match").is_some_and(|wanted| wanted != tag) {
         return plain(out, 412, "text/plain", "", "");
     }

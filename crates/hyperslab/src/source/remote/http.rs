@@ -2,27 +2,24 @@
 
 use super::failure;
 use super::link::{self, Answer, Ask, Tag};
+use super::pieces;
 use super::runtime::{all, engine};
 use super::{Meter, RemoteOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
-use crate::shape::to_usize;
 use crate::source::memory::past_end;
 use crate::source::store::{Get, Listing, Part, Precondition, Store, Version, check_key, cut, read_only};
 use crate::source::{ByteRange, ReadHints, Source, Traffic};
 use bytes::Bytes;
+use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
-
-/// Bytes of one request; longer ranges are asked for in pieces at the same time.
-const PIECE: u64 = 16 << 20;
 
 /// A file on a web server, read by ranges.
 ///
 /// The first request asks for the front of the file, which tells its length, and stays in memory. Where the server has an
 /// entity tag or a time of change, every further answer must have the same: a file that was changed in between is
 /// [`ErrorKind::Changed`]. A server without ranges sends the file whole, which is kept if it is not too long.
-#[derive(Debug)]
 pub struct HttpSource {
     url: String,
     /// Where redirections led to.
@@ -33,6 +30,13 @@ pub struct HttpSource {
     front: Bytes,
     options: RemoteOptions,
     meter: Arc<Meter>,
+}
+
+// A URL may have secrets, and the front is long.
+impl fmt::Debug for HttpSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HttpSource({}, {} bytes)", self.name(), self.length)
+    }
 }
 
 impl HttpSource {
@@ -81,12 +85,6 @@ impl HttpSource {
     pub fn url(&self) -> &str {
         &self.url
     }
-
-    fn in_front(&self, range: ByteRange) -> Option<Bytes> {
-        let end = range.end().filter(|&end| end <= self.front.len() as u64)?;
-        // Both are at most the length of the buffer.
-        Some(self.front.slice(range.offset as usize..end as usize))
-    }
 }
 
 /// The length of the file, from an answer with its front.
@@ -110,51 +108,11 @@ impl Source for HttpSource {
     }
 
     fn read(&self, ranges: &[ByteRange]) -> Result<Vec<Bytes>> {
-        let mut pieces = Vec::new();
-        for range in ranges {
-            let end = range.end().filter(|&end| end <= self.length);
-            let end = end.ok_or_else(|| past_end(*range, self.length))?;
-            if range.length == 0 || self.in_front(*range).is_some() {
-                continue;
-            }
-            let mut at = range.offset;
-            while at < end {
-                let length = PIECE.min(end - at);
-                pieces.push(ByteRange::new(at, length));
-                at += length;
-            }
-        }
-        let mut came = if pieces.is_empty() { Vec::new() } else { self.fetch(pieces)? }.into_iter();
-        let mut next =
-            || came.next().unwrap_or_else(|| Err(Error::new(ErrorKind::Io, "an answer is missing")));
-        let mut out = Vec::with_capacity(ranges.len());
-        for range in ranges {
-            if range.length == 0 {
-                out.push(Bytes::new());
-            } else if let Some(bytes) = self.in_front(*range) {
-                out.push(bytes);
-            } else if range.length <= PIECE {
-                out.push(next()?);
-            } else {
-                let mut whole = Vec::with_capacity(to_usize(range.length)?);
-                while (whole.len() as u64) < range.length {
-                    whole.extend_from_slice(&next()?);
-                }
-                out.push(whole.into());
-            }
-        }
-        Ok(out)
+        pieces::read(&self.front, self.length, ranges, |pieces| self.fetch(pieces))
     }
 
     fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        let read = self.read(&[ByteRange::new(offset, buffer.len() as u64)])?;
-        match read.first() {
-            Some(bytes) if bytes.len() == buffer.len() => {
-                buffer.copy_from_slice(bytes);
-                Ok(())
-            }
-            _ => Err(Error::new(ErrorKind::Io, "an answer is missing")),
-        }
+        pieces::fill(buffer, self.read(&[ByteRange::new(offset, buffer.len() as u64)])?)
     }
 
     fn hints(&self) -> ReadHints {
@@ -175,7 +133,7 @@ impl Source for HttpSource {
 }
 
 impl HttpSource {
-    /// Gets non-empty pieces, each no longer than [`PIECE`].
+    /// Gets non-empty pieces, each of which one request can have.
     fn fetch(&self, pieces: Vec<ByteRange>) -> Result<Vec<Result<Bytes>>> {
         let url = self.found.read().unwrap_or_else(PoisonError::into_inner).clone();
         let (home, tag, total) = (self.url.clone(), self.tag.clone(), self.length);
@@ -213,7 +171,6 @@ impl HttpSource {
 }
 
 /// The files below a URL. Cannot be listed or written: its metadata must say what there is.
-#[derive(Debug)]
 pub struct HttpStore {
     /// Without query and trailing `/`.
     base: String,
@@ -221,6 +178,12 @@ pub struct HttpStore {
     limits: Limits,
     options: RemoteOptions,
     meter: Arc<Meter>,
+}
+
+impl fmt::Debug for HttpStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HttpStore({})", self.name())
+    }
 }
 
 impl HttpStore {

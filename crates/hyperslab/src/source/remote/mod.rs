@@ -4,14 +4,19 @@
 //! common: many requests at a time, another try for what is worth one, counts of everything, and hints that follow what was
 //! measured.
 
+mod cloud;
 mod failure;
 mod http;
 mod link;
+mod pieces;
+mod profile;
 mod runtime;
 #[cfg(test)]
 mod tests;
 
+pub use cloud::{CloudSource, CloudStore};
 pub use http::{HttpSource, HttpStore};
+pub use profile::{CloudOptions, Keys};
 
 use super::{Latency, ReadHints, Traffic};
 use std::sync::Mutex;
@@ -84,9 +89,24 @@ struct Pace {
 const NEWEST: f64 = 0.2;
 
 /// Answers shorter than this say nothing about the rate.
-const LONG_ENOUGH: u64 = 32 << 10;
+const LONG_ENOUGH: u64 = 256 << 10;
+
+/// Bytes a second of one answer until something was measured.
+const ASSUMED: f64 = 50e6;
 
 impl Meter {
+    /// The head of an answer came.
+    fn answered(&self, latency: Duration) {
+        self.measured(latency, 0, Duration::ZERO);
+    }
+
+    /// The body of an answer came.
+    fn arrived(&self, bytes: u64, transfer: Duration) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let latency = self.pace.lock().unwrap_or_else(PoisonError::into_inner).latency;
+        self.measured(Duration::from_secs_f64(latency), bytes, transfer);
+    }
+
     fn measured(&self, latency: Duration, bytes: u64, transfer: Duration) {
         let mix = |old: &mut f64, new: f64| {
             *old = if *old == 0.0 { new } else { *old * (1.0 - NEWEST) + new * NEWEST };
@@ -111,12 +131,14 @@ impl Meter {
     }
 
     /// A gap is worth reading through if that takes no longer than another request would; since many requests run at a
-    /// time, only a part of its latency counts.
+    /// time, only a part of its latency counts. Requests are joined until the latency is a small part of what one takes,
+    /// and no longer: shorter ones can run side by side.
     fn hints(&self, concurrency: usize) -> ReadHints {
         let pace = *self.pace.lock().unwrap_or_else(PoisonError::into_inner);
-        let gap = if pace.rate == 0.0 { 64e3 } else { pace.latency * pace.rate / 4.0 };
-        // Within these bounds in any case, so that it fits.
-        let gap = gap.clamp(16e3, 512e3) as u64;
-        ReadHints { gap, max_merged: 8 << 20, concurrency, latency: Latency::Remote }
+        let (rate, longest) = if pace.rate == 0.0 { (ASSUMED, 2e6) } else { (pace.rate, 8e6) };
+        let (gap, most) = (pace.latency * rate / 4.0, (pace.latency * rate * 4.0).min(longest));
+        // Within these bounds in any case, so that they fit.
+        let (gap, max_merged) = (gap.clamp(16e3, 512e3) as u64, most.clamp(1e6, 8e6) as u64);
+        ReadHints { gap, max_merged, concurrency, latency: Latency::Remote }
     }
 }

@@ -21,7 +21,7 @@ const REDIRECTIONS: usize = 10;
 
 /// The runtime and the connections of this process.
 pub(super) struct Engine {
-    process: u32,
+    pub(super) process: u32,
     runtime: Runtime,
     /// For plain HTTP.
     pub(super) client: reqwest::Client,

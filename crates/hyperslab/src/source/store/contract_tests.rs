@@ -1,4 +1,4 @@
-//! What every store must do. Each implementation runs it.
+//! What every store must do. Each implementation runs it; whatever breaks a promise panics.
 
 use super::*;
 
@@ -19,20 +19,20 @@ const OBJECTS: &[(&str, &str)] = &[
 ];
 
 /// Gives a store the objects that [`check_reading`] looks for.
-pub(crate) fn fill(store: &dyn Store) {
+pub fn fill(store: &dyn Store) {
     for (key, value) in OBJECTS {
         store.put(key, bytes(value), &Precondition::None).unwrap();
     }
 }
 
 /// Reading, of a store that has the objects of [`fill`] and no others.
-pub(crate) fn check_reading(store: &dyn Store) {
+pub fn check_reading(store: &dyn Store) {
     check_objects(store);
     check_listing(store);
 }
 
 /// Reading of objects, by their keys.
-pub(crate) fn check_objects(store: &dyn Store) {
+pub fn check_objects(store: &dyn Store) {
     for (key, value) in OBJECTS {
         assert_eq!(store.get(key).unwrap().as_deref(), Some(value.as_bytes()), "{key}");
         assert_eq!(store.len(key).unwrap(), Some(value.len() as u64), "{key}");
@@ -117,7 +117,7 @@ fn check_listing(store: &dyn Store) {
 }
 
 /// Writing and reading, of an empty store.
-pub(crate) fn check_all(store: &dyn Store) {
+pub fn check_all(store: &dyn Store) {
     assert!(store.list("").unwrap().is_empty());
     assert_eq!(store.search("").unwrap(), Listing::default());
     assert_eq!(store.get(".zgroup").unwrap(), None);

@@ -4,8 +4,8 @@
 //! `ocean/sst/c/0/0`. A *prefix* names everything below it: the prefix `ocean` holds `ocean/sst/c/0/0` but not
 //! `ocean2`; the empty prefix holds all. An object is never a prefix of another.
 
-#[cfg(test)]
-pub(crate) mod contract_tests;
+#[cfg(any(test, feature = "testing"))]
+pub mod contract_tests;
 mod directory;
 mod memory;
 #[cfg(test)]
@@ -158,7 +158,7 @@ pub fn check_key(key: &str) -> Result<()> {
 }
 
 /// The prefix without a trailing `/`, checked as a key is; empty for all.
-fn check_prefix(prefix: &str) -> Result<&str> {
+pub(super) fn check_prefix(prefix: &str) -> Result<&str> {
     let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
     if !prefix.is_empty() {
         check_key(prefix)?;
@@ -214,7 +214,7 @@ pub(super) fn read_only(name: &str) -> Error {
 }
 
 /// A precondition that does not hold.
-fn refused(key: &str, when: &Precondition) -> Error {
+pub(super) fn refused(key: &str, when: &Precondition) -> Error {
     match when {
         Precondition::Absent => Error::new(ErrorKind::AlreadyExists, format!("{key} exists already")),
         _ => Error::new(ErrorKind::Changed, format!("{key} was changed by somebody else")),

@@ -1,0 +1,447 @@
+//! Object stores: S3, Google Cloud Storage, Azure.
+
+mod client;
+
+use super::pieces;
+use super::profile::CloudOptions;
+use super::runtime::{all, engine};
+use super::{Meter, RemoteOptions};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::limits::{Budget, Limits};
+use crate::source::memory::past_end;
+use crate::source::store::{
+    Get, Listing, Part, Precondition, Store, Version, check_key, check_prefix, refused,
+};
+use crate::source::{ByteRange, ReadHints, Source, Traffic};
+use bytes::Bytes;
+use client::{Client, Provider};
+use futures_util::TryStreamExt;
+use object_store::path::Path;
+use object_store::{
+    Error as CloudError, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
+    UpdateVersion,
+};
+use std::fmt;
+use std::sync::Arc;
+
+/// The objects below a prefix of a bucket or container.
+#[derive(Clone, Debug)]
+pub struct CloudStore {
+    client: Arc<Client>,
+    /// Without leading and trailing `/`; empty for all.
+    prefix: String,
+    limits: Limits,
+}
+
+impl CloudStore {
+    /// The objects below `prefix` in an S3 bucket.
+    pub fn s3(
+        bucket: &str,
+        prefix: &str,
+        cloud: &CloudOptions,
+        limits: &Limits,
+        options: &RemoteOptions,
+    ) -> Result<Self> {
+        CloudStore::new(Provider::S3, "s3", bucket, prefix, cloud, limits, options)
+    }
+
+    /// The objects below `prefix` in a bucket of Google Cloud Storage.
+    pub fn gs(
+        bucket: &str,
+        prefix: &str,
+        cloud: &CloudOptions,
+        limits: &Limits,
+        options: &RemoteOptions,
+    ) -> Result<Self> {
+        CloudStore::new(Provider::Google, "gs", bucket, prefix, cloud, limits, options)
+    }
+
+    /// The objects below `prefix` in a container of Azure Blob Storage, of the account that the environment names
+    /// (`AZURE_STORAGE_ACCOUNT_NAME`).
+    pub fn az(
+        container: &str,
+        prefix: &str,
+        cloud: &CloudOptions,
+        limits: &Limits,
+        options: &RemoteOptions,
+    ) -> Result<Self> {
+        CloudStore::new(Provider::Azure, "az", container, prefix, cloud, limits, options)
+    }
+
+    fn new(
+        provider: Provider,
+        scheme: &'static str,
+        bucket: &str,
+        prefix: &str,
+        cloud: &CloudOptions,
+        limits: &Limits,
+        options: &RemoteOptions,
+    ) -> Result<Self> {
+        if bucket.is_empty() {
+            return Err(Error::invalid(format!("no bucket in {scheme}://{bucket}/{prefix}")));
+        }
+        let prefix = check_prefix(prefix.trim_start_matches('/'))?.to_owned();
+        let client = Client::new(provider, scheme, bucket, cloud, options);
+        // Fails early where a setting is wrong.
+        client.store()?;
+        Ok(CloudStore { client: Arc::new(client), prefix, limits: limits.clone() })
+    }
+
+    /// The same bucket at another prefix, or at an object.
+    pub fn at(&self, prefix: &str) -> Result<Self> {
+        Ok(CloudStore { prefix: check_prefix(prefix)?.to_owned(), ..self.clone() })
+    }
+
+    /// The object whose key is the prefix itself, as a source; `None` if there is none.
+    pub fn object(&self) -> Result<Option<CloudSource>> {
+        if self.prefix.is_empty() {
+            return Ok(None);
+        }
+        CloudSource::open(&self.client, &self.prefix)
+    }
+
+    /// The key in the bucket.
+    fn full(&self, key: &str) -> Result<String> {
+        check_key(key)?;
+        Ok(if self.prefix.is_empty() { key.to_owned() } else { format!("{}/{key}", self.prefix) })
+    }
+
+    fn below(&self, prefix: &str) -> Result<Option<Path>> {
+        let prefix = check_prefix(prefix)?;
+        let full = match (self.prefix.as_str(), prefix) {
+            ("", prefix) => prefix.to_owned(),
+            (root, "") => root.to_owned(),
+            (root, prefix) => format!("{root}/{prefix}"),
+        };
+        if full.is_empty() { Ok(None) } else { path(&full).map(Some) }
+    }
+
+    fn head(&self, key: &str) -> Result<Option<ObjectMeta>> {
+        self.client.head(&self.full(key)?)
+    }
+}
+
+fn path(key: &str) -> Result<Path> {
+    Path::parse(key).map_err(|e| Error::invalid(format!("{key:?} cannot be a key of an object store: {e}")))
+}
+
+/// What an error of the client means; `name` is the object.
+fn failed(name: &str, error: CloudError) -> Error {
+    let kind = match &error {
+        CloudError::NotFound { .. } => ErrorKind::NotFound,
+        CloudError::PermissionDenied { .. } | CloudError::Unauthenticated { .. } => ErrorKind::Permission,
+        CloudError::Precondition { .. } | CloudError::NotModified { .. } => ErrorKind::Changed,
+        CloudError::AlreadyExists { .. } => ErrorKind::AlreadyExists,
+        CloudError::InvalidPath { .. } => ErrorKind::InvalidArgument,
+        CloudError::NotSupported { .. } | CloudError::NotImplemented { .. } => ErrorKind::Unsupported,
+        _ => ErrorKind::Io,
+    };
+    let text: String = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+    let text: String = text.chars().take(600).collect();
+    let e = Error::new(kind, format!("{name}: {text}"));
+    match kind {
+        ErrorKind::Permission => e.hint("wrong credentials, none, or no right to this object"),
+        ErrorKind::Changed => e.hint("open it again"),
+        _ if text.contains("without LOCATION") => e.hint("the bucket is in another region: set aws.region"),
+        _ => e,
+    }
+}
+
+/// The part of an object that was asked for, and what the store says of the object; `None` if there is none.
+async fn get(
+    store: Arc<dyn ObjectStore>,
+    meter: Arc<Meter>,
+    name: String,
+    key: String,
+    part: Part,
+    state: Option<String>,
+    limit: u64,
+) -> Result<Option<(Bytes, ObjectMeta)>> {
+    let path = path(&key)?;
+    let range = match part {
+        Part::Whole => None,
+        Part::Suffix(n) => Some(GetRange::Suffix(n.max(1))),
+        // No store gives an empty range.
+        Part::Range(r) if r.length == 0 => None,
+        Part::Range(r) => Some(GetRange::Bounded(r.offset..r.end().ok_or_else(|| past_end(r, u64::MAX))?)),
+    };
+    let nothing = matches!(part, Part::Range(ByteRange { length: 0, .. }) | Part::Suffix(0));
+    let head = match store
+        .get_opts(
+            &path,
+            GetOptions {
+                head: nothing,
+                range: range.filter(|_| !nothing),
+                if_match: state,
+                ..GetOptions::default()
+            },
+        )
+        .await
+    {
+        Ok(found) if nothing => Err(found.meta),
+        Ok(found) => Ok(found),
+        Err(CloudError::NotFound { .. }) => return Ok(None),
+        // Not all of the range is there, perhaps: the length tells.
+        Err(e @ CloudError::Generic { .. }) if part != Part::Whole => match store.head(&path).await {
+            Ok(meta) if matches!(part, Part::Suffix(_)) && meta.size == 0 => Err(meta),
+            Ok(meta) if matches!(part, Part::Range(r) if r.end().is_none_or(|end| end > meta.size)) => {
+                Err(meta)
+            }
+            _ => return Err(failed(&name, e)),
+        },
+        Err(e) => return Err(failed(&name, e)),
+    };
+    match head {
+        Ok(found) => {
+            let length = found.range.end - found.range.start;
+            if length > limit {
+                return Err(Error::limit(format!("{name} in bytes"), length.into(), limit.into()));
+            }
+            let meta = found.meta.clone();
+            let begun = std::time::Instant::now();
+            let bytes = found.bytes().await.map_err(|e| failed(&name, e))?;
+            meter.arrived(bytes.len() as u64, begun.elapsed());
+            match part {
+                Part::Range(r) if r.length != bytes.len() as u64 => Err(past_end(r, meta.size)),
+                _ => Ok(Some((bytes, meta))),
+            }
+        }
+        Err(meta) => match part {
+            Part::Range(r) if r.end().is_none_or(|end| end > meta.size) => Err(past_end(r, meta.size)),
+            _ => Ok(Some((Bytes::new(), meta))),
+        },
+    }
+}
+
+fn version(e_tag: Option<String>, version: Option<String>) -> Version {
+    Version(e_tag.or(version).unwrap_or_default())
+}
+
+impl Store for CloudStore {
+    fn len(&self, key: &str) -> Result<Option<u64>> {
+        Ok(self.head(key)?.map(|meta| meta.size))
+    }
+
+    fn get_many(&self, gets: &[Get]) -> Vec<Result<Option<Bytes>>> {
+        let answer = || {
+            let (engine, store) = (engine()?, self.client.store()?);
+            let items: Vec<_> = gets.iter().map(|get| (self.full(&get.key), get.part)).collect();
+            let (client, limit) = (self.client.clone(), self.limits.chunk);
+            let most = client.options.concurrency;
+            engine.run(async move {
+                let get = |(key, part): (Result<String>, Part)| {
+                    let (store, client) = (store.clone(), client.clone());
+                    async move {
+                        let key = key?;
+                        let name = client.name(&key);
+                        let found = get(store, client.meter.clone(), name, key, part, None, limit).await?;
+                        Ok(found.map(|(bytes, _)| bytes))
+                    }
+                };
+                Ok(all(items, most, get).await)
+            })
+        };
+        answer().unwrap_or_else(|e| {
+            let text = e.to_string();
+            gets.iter().map(|_| Err(Error::new(e.kind(), text.clone()))).collect()
+        })
+    }
+
+    fn version(&self, key: &str) -> Result<Option<Version>> {
+        Ok(self.head(key)?.map(|meta| version(meta.e_tag, meta.version)))
+    }
+
+    fn put(&self, key: &str, bytes: Bytes, when: &Precondition) -> Result<Version> {
+        let full = self.full(key)?;
+        let (store, path, name) = (self.client.store()?, path(&full)?, self.client.name(&full));
+        let mode = match when {
+            Precondition::None => PutMode::Overwrite,
+            Precondition::Absent => PutMode::Create,
+            Precondition::Matches(Version(tag)) => {
+                PutMode::Update(UpdateVersion { e_tag: Some(tag.clone()), version: None })
+            }
+        };
+        let (when, shown) = (when.clone(), key.to_owned());
+        engine()?.run(async move {
+            match store.put_opts(&path, bytes.into(), PutOptions { mode, ..PutOptions::default() }).await {
+                Ok(done) => Ok(version(done.e_tag, done.version)),
+                Err(CloudError::AlreadyExists { .. } | CloudError::Precondition { .. })
+                    if when != Precondition::None =>
+                {
+                    Err(refused(&shown, &when))
+                }
+                Err(CloudError::NotFound { .. }) if matches!(when, Precondition::Matches(_)) => {
+                    Err(refused(&shown, &when))
+                }
+                Err(e) => Err(failed(&name, e)),
+            }
+        })
+    }
+
+    fn delete(&self, key: &str) -> Result<bool> {
+        let full = self.full(key)?;
+        // Deleting what is not there succeeds.
+        if self.client.head(&full)?.is_none() {
+            return Ok(false);
+        }
+        let (store, path, name) = (self.client.store()?, path(&full)?, self.client.name(&full));
+        engine()?.run(async move { store.delete(&path).await.map(|()| true).map_err(|e| failed(&name, e)) })
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        let (store, from, name) = (self.client.store()?, self.below(prefix)?, self.name());
+        let (root, limit) = (self.prefix.clone(), self.limits.metadata);
+        let mut keys = engine()?.run(async move {
+            let budget = Budget::new("names in a store in bytes", limit);
+            let mut objects = store.list(from.as_ref());
+            let mut keys = Vec::new();
+            while let Some(object) = objects.try_next().await.map_err(|e| failed(&name, e))? {
+                budget.charge((object.location.as_ref().len() + size_of::<String>()) as u64)?;
+                keys.extend(relative(&root, object.location.as_ref()).map(str::to_owned));
+            }
+            Ok(keys)
+        })?;
+        keys.retain(|key| check_key(key).is_ok());
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    fn search(&self, prefix: &str) -> Result<Listing> {
+        let (store, from, name) = (self.client.store()?, self.below(prefix)?, self.name());
+        let found = {
+            let from = from.clone();
+            engine()?.run(async move {
+                store.list_with_delimiter(from.as_ref()).await.map_err(|e| failed(&name, e))
+            })?
+        };
+        let from = from.map(|path| path.to_string()).unwrap_or_default();
+        let last = |path: &Path| {
+            relative(&from, path.as_ref())
+                .filter(|name| !name.is_empty() && !name.contains('/'))
+                .map(str::to_owned)
+        };
+        let mut listing = Listing {
+            objects: found.objects.iter().filter_map(|object| last(&object.location)).collect(),
+            prefixes: found.common_prefixes.iter().filter_map(last).collect(),
+        };
+        listing.objects.sort_unstable();
+        listing.prefixes.sort_unstable();
+        Ok(listing)
+    }
+
+    fn hints(&self) -> ReadHints {
+        self.client.meter.hints(self.client.options.concurrency)
+    }
+
+    fn name(&self) -> String {
+        self.client.name(&self.prefix)
+    }
+
+    fn open(&self, key: &str) -> Result<Option<Arc<dyn Source>>> {
+        let found = CloudSource::open(&self.client, &self.full(key)?)?;
+        Ok(found.map(|source| Arc::new(source) as Arc<dyn Source>))
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.client.meter.traffic()
+    }
+}
+
+/// What stands behind a prefix and `/`.
+fn relative<'a>(prefix: &str, key: &'a str) -> Option<&'a str> {
+    if prefix.is_empty() { Some(key) } else { key.strip_prefix(prefix)?.strip_prefix('/') }
+}
+
+/// One object, read by ranges; see [`HttpSource`](super::HttpSource) for what they have in common.
+pub struct CloudSource {
+    client: Arc<Client>,
+    key: String,
+    length: u64,
+    tag: Option<String>,
+    front: Bytes,
+}
+
+impl fmt::Debug for CloudSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CloudSource({}, {} bytes)", self.name(), self.length)
+    }
+}
+
+impl CloudSource {
+    fn open(client: &Arc<Client>, key: &str) -> Result<Option<CloudSource>> {
+        let first = Part::Range(ByteRange::new(0, client.options.first.max(1)));
+        let (store, name) = (client.store()?, client.name(key));
+        let (meter, owned, most) = (client.meter.clone(), key.to_owned(), client.options.first.max(1));
+        let source = |front, meta: ObjectMeta| CloudSource {
+            client: client.clone(),
+            key: key.to_owned(),
+            length: meta.size,
+            tag: meta.e_tag,
+            front,
+        };
+        let head = engine()?.run(get(store, meter, name, owned, first, None, most));
+        match head {
+            Ok(None) => Ok(None),
+            Ok(Some((front, meta))) => Ok(Some(source(front, meta))),
+            // Shorter than that: all of it.
+            Err(e) if e.kind() == ErrorKind::Truncated => {
+                let (store, name) = (client.store()?, client.name(key));
+                let (meter, owned) = (client.meter.clone(), key.to_owned());
+                let all = engine()?.run(get(store, meter, name, owned, Part::Whole, None, most))?;
+                Ok(all.map(|(front, meta)| source(front, meta)))
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn fetch(&self, pieces: Vec<ByteRange>) -> Result<Vec<Result<Bytes>>> {
+        let (store, client) = (self.client.store()?, self.client.clone());
+        let (key, tag, most) = (self.key.clone(), self.tag.clone(), client.options.concurrency);
+        engine()?.run(async move {
+            let get = |piece: ByteRange| {
+                let (name, meter) = (client.name(&key), client.meter.clone());
+                let part = Part::Range(piece);
+                let work =
+                    get(store.clone(), meter, name.clone(), key.clone(), part, tag.clone(), piece.length);
+                async move {
+                    let gone = || {
+                        Error::new(ErrorKind::Changed, format!("{name} was removed while it was being read"))
+                    };
+                    work.await?.map(|(bytes, _)| bytes).ok_or_else(gone)
+                }
+            };
+            Ok(all(pieces, most, get).await)
+        })
+    }
+}
+
+impl Source for CloudSource {
+    fn len(&self) -> Result<u64> {
+        Ok(self.length)
+    }
+
+    fn read(&self, ranges: &[ByteRange]) -> Result<Vec<Bytes>> {
+        pieces::read(&self.front, self.length, ranges, |pieces| self.fetch(pieces))
+            .context(|| format!("object {}", self.key))
+    }
+
+    fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        pieces::fill(buffer, self.read(&[ByteRange::new(offset, buffer.len() as u64)])?)
+    }
+
+    fn hints(&self) -> ReadHints {
+        self.client.meter.hints(self.client.options.concurrency)
+    }
+
+    fn id(&self) -> Result<String> {
+        Ok(format!("{}:{}:{}", self.name(), self.length, self.tag.as_deref().unwrap_or_default()))
+    }
+
+    fn name(&self) -> String {
+        self.client.name(&self.key)
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.client.meter.traffic()
+    }
+}

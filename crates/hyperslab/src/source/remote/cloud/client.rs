@@ -1,0 +1,247 @@
+//! The client of one bucket, made anew in a process that was forked, and counted request by request.
+
+use super::failed;
+use crate::error::Result;
+use crate::source::remote::profile::{self, CloudOptions};
+use crate::source::remote::runtime::engine;
+use crate::source::remote::{LONGEST_DELAY, Meter, RemoteOptions};
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
+};
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::{
+    BackoffConfig, ClientOptions, Error as CloudError, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig,
+};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Whose protocol.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Provider {
+    S3,
+    Google,
+    Azure,
+}
+
+/// The client of one bucket or container.
+pub(in crate::source::remote) struct Client {
+    provider: Provider,
+    scheme: &'static str,
+    bucket: String,
+    cloud: CloudOptions,
+    pub(super) options: RemoteOptions,
+    pub(super) meter: Arc<Meter>,
+    /// With the process that made it.
+    made: Mutex<Option<(u32, Arc<dyn ObjectStore>)>>,
+}
+
+// What it is made of has credentials.
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client({})", self.name(""))
+    }
+}
+
+impl Client {
+    pub(super) fn new(
+        provider: Provider,
+        scheme: &'static str,
+        bucket: &str,
+        cloud: &CloudOptions,
+        options: &RemoteOptions,
+    ) -> Client {
+        Client {
+            provider,
+            scheme,
+            bucket: bucket.to_owned(),
+            cloud: cloud.clone(),
+            options: options.clone(),
+            meter: Arc::new(Meter::default()),
+            made: Mutex::new(None),
+        }
+    }
+
+    /// What to call the object or prefix `key` in messages.
+    pub(super) fn name(&self, key: &str) -> String {
+        format!("{}://{}/{key}", self.scheme, self.bucket)
+    }
+
+    /// The client of this process.
+    pub(super) fn store(&self) -> Result<Arc<dyn ObjectStore>> {
+        // Also chooses what TLS is made with.
+        let process = engine()?.process;
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((owner, store)) = made.as_ref()
+            && *owner == process
+        {
+            return Ok(store.clone());
+        }
+        let store = self.make().map_err(|e| failed(&self.name(""), e))?;
+        // The parent's connections are not ours to close.
+        std::mem::forget(made.replace((process, store.clone())));
+        Ok(store)
+    }
+
+    fn make(&self) -> Result<Arc<dyn ObjectStore>, CloudError> {
+        let retry = RetryConfig {
+            backoff: BackoffConfig {
+                init_backoff: self.options.delay,
+                max_backoff: LONGEST_DELAY,
+                base: 2.0,
+            },
+            max_retries: self.options.retries as usize,
+            retry_timeout: Duration::from_secs(180),
+        };
+        let counted = Counted { meter: self.meter.clone() };
+        let insecure =
+            |endpoint: &Option<String>| endpoint.as_ref().is_some_and(|e| e.starts_with("http://"));
+        let client = ClientOptions::new()
+            .with_read_timeout(self.options.timeout)
+            .with_timeout_disabled()
+            .with_connect_timeout(Duration::from_secs(15));
+        let endpoint = self.cloud.endpoint.clone();
+        Ok(match self.provider {
+            Provider::S3 => {
+                let env = |name: &str| std::env::var(name).ok();
+                let settings = profile::s3(&self.cloud, &env, &|path| std::fs::read_to_string(path).ok());
+                let builder =
+                    if settings.ambient { AmazonS3Builder::from_env() } else { AmazonS3Builder::new() };
+                let mut builder = builder
+                    .with_bucket_name(&self.bucket)
+                    .with_region(settings.region)
+                    .with_virtual_hosted_style_request(self.cloud.virtual_style)
+                    .with_client_options(client.with_allow_http(insecure(&settings.endpoint)))
+                    .with_retry(retry)
+                    .with_http_connector(counted);
+                if let Some(endpoint) = settings.endpoint {
+                    builder = builder.with_endpoint(self.server(&endpoint));
+                }
+                builder = match settings.keys {
+                    Some((key, secret)) => builder.with_access_key_id(key).with_secret_access_key(secret),
+                    None if settings.ambient => builder,
+                    None => builder.with_skip_signature(true),
+                };
+                if let Some(token) = settings.token {
+                    builder = builder.with_token(token);
+                }
+                Arc::new(builder.build()?)
+            }
+            Provider::Google => {
+                let known = [
+                    "GOOGLE_SERVICE_ACCOUNT",
+                    "GOOGLE_SERVICE_ACCOUNT_PATH",
+                    "GOOGLE_SERVICE_ACCOUNT_KEY",
+                    "GOOGLE_APPLICATION_CREDENTIALS",
+                ];
+                let anonymous = known.iter().all(|name| std::env::var_os(name).is_none());
+                let mut builder = GoogleCloudStorageBuilder::from_env()
+                    .with_bucket_name(&self.bucket)
+                    .with_client_options(client.with_allow_http(insecure(&endpoint)))
+                    .with_retry(retry)
+                    .with_skip_signature(anonymous)
+                    .with_http_connector(counted);
+                if let Some(endpoint) = endpoint {
+                    builder = builder.with_base_url(&endpoint);
+                }
+                Arc::new(builder.build()?)
+            }
+            Provider::Azure => {
+                let known = [
+                    "AZURE_STORAGE_ACCOUNT_KEY",
+                    "AZURE_STORAGE_ACCESS_KEY",
+                    "AZURE_STORAGE_SAS_TOKEN",
+                    "AZURE_STORAGE_SAS_KEY",
+                    "AZURE_STORAGE_CLIENT_ID",
+                    "AZURE_CLIENT_ID",
+                    "AZURE_STORAGE_TOKEN",
+                    "AZURE_FEDERATED_TOKEN_FILE",
+                ];
+                let anonymous = known.iter().all(|name| std::env::var_os(name).is_none());
+                let mut builder = MicrosoftAzureBuilder::from_env()
+                    .with_container_name(&self.bucket)
+                    .with_client_options(client.with_allow_http(insecure(&endpoint)))
+                    .with_retry(retry)
+                    .with_skip_signature(anonymous)
+                    .with_http_connector(counted);
+                if let Some(endpoint) = endpoint {
+                    builder = builder.with_endpoint(endpoint);
+                }
+                Arc::new(builder.build()?)
+            }
+        })
+    }
+
+    /// The server, with the bucket in its name where that is the style.
+    fn server(&self, endpoint: &str) -> String {
+        match endpoint.split_once("://") {
+            Some((scheme, rest)) if self.cloud.virtual_style => format!("{scheme}://{}.{rest}", self.bucket),
+            _ => endpoint.to_owned(),
+        }
+    }
+
+    /// What the store says of an object; `None` if there is none.
+    pub(super) fn head(&self, key: &str) -> Result<Option<ObjectMeta>> {
+        let (store, path, name) = (self.store()?, super::path(key)?, self.name(key));
+        engine()?.run(async move {
+            match store.head(&path).await {
+                Ok(meta) => Ok(Some(meta)),
+                Err(CloudError::NotFound { .. }) => Ok(None),
+                Err(e) => Err(failed(&name, e)),
+            }
+        })
+    }
+}
+
+/// Makes clients that count their requests.
+#[derive(Debug)]
+struct Counted {
+    meter: Arc<Meter>,
+}
+
+impl HttpConnector for Counted {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let inner = ReqwestConnector::default().connect(options)?;
+        Ok(HttpClient::new(Counting { inner, meter: self.meter.clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct Counting {
+    inner: HttpClient,
+    meter: Arc<Meter>,
+}
+
+impl HttpService for Counting {
+    // The expansion of `async fn call` in a trait that is used as an object.
+    fn call<'a, 'b>(
+        &'a self,
+        request: HttpRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        Box::pin(async move {
+            self.meter.requests.fetch_add(1, Ordering::Relaxed);
+            let begun = Instant::now();
+            let answer = self.inner.execute(request).await;
+            let again = match &answer {
+                Ok(answer) => answer.status().is_server_error() || answer.status().as_u16() == 429,
+                Err(_) => true,
+            };
+            if again {
+                // What is worth another try gets one, up to a bound.
+                self.meter.retries.fetch_add(1, Ordering::Relaxed);
+            } else {
+                self.meter.answered(begun.elapsed());
+            }
+            answer
+        })
+    }
+}
