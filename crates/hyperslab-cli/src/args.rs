@@ -249,9 +249,12 @@ pub(crate) struct Get {
     /// Print what the read did (requests, bytes, chunks) as one JSON line on stderr.
     #[arg(long)]
     pub(crate) stats: bool,
-    /// Print all elements as text, however many.
+    /// Print all elements as text, however many; so it is done anyway where the text does not go to a terminal.
     #[arg(long)]
     pub(crate) all: bool,
+    /// Print the corners of large results as text; so it is done anyway on a terminal.
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) short: bool,
 }
 
 #[derive(Debug, Args)]
@@ -259,6 +262,9 @@ pub(crate) struct Get {
 pub(crate) struct Plan {
     /// FILE::/path or FILE::/path[SLICE].
     pub(crate) address: String,
+    /// Its totals, as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! `plan`: what a read would do.
 
 use crate::args::Plan;
+use crate::json::Json;
 use crate::output::{Out, Outcome};
 use hyperslab::{Address, OpenOptions};
 
@@ -8,6 +9,9 @@ pub(crate) fn run(arguments: &Plan, options: &OpenOptions, out: &mut Out) -> Out
     let address = Address::locate(&arguments.address);
     let file = crate::output::open(address.clone(), options)?;
     let (array, selection) = crate::get::array(&file, &address)?;
-    let plan = array.plan(selection)?.to_string();
-    out.line(plan.trim_end())
+    let plan = array.plan(selection)?;
+    if arguments.json {
+        return out.line(Json::map(plan.summary()?.entries().map(|(name, n)| (name, Json::from(n)))));
+    }
+    out.line(plan.to_string().trim_end())
 }

@@ -108,8 +108,41 @@ fn get_as_text() {
     assert_eq!(stdout(&["get", "FILE::/ships/tracks"]), "[[0, 1, 2]\n [0, 10, 20, 30, 40]]\n");
     assert_eq!(stdout(&["get", "FILE::/time[3]"]), "106.3125\n");
     assert_eq!(stdout(&["get", "FILE::/time[5:5]"]), "[] of extents (0,)\n");
-    let summary = stdout(&["get", "FILE::/sst"]);
+    let summary = stdout(&["get", "FILE::/sst", "--short"]);
     assert!(summary.starts_with("[[[ 5.05  4.71  4.43 ...") && summary.contains("\n  ...\n"), "{summary}");
+}
+
+/// What goes to a file or a pipe is all there.
+#[test]
+fn text_that_nobody_looks_at_is_whole() {
+    let all = stdout(&["get", "FILE::/sst"]);
+    let numbers = |c: char| c.is_whitespace() || c == '[' || c == ']';
+    assert_eq!(all.split(numbers).filter(|n| !n.is_empty()).count(), 12 * 60 * 120);
+    assert!(!all.contains("..."));
+}
+
+#[test]
+fn plan_as_json() {
+    let plan = stdout(&["plan", "FILE::/sst[0, 30:, ::4]", "--json"]);
+    assert!(plan.starts_with(r#"{"arrays":1,"bytes_decoded":43200,"#), "{plan}");
+}
+
+/// A small memory limit makes small slabs.
+#[test]
+fn a_low_limit_still_reads() {
+    let all = on_ocean(&["get", "FILE::/sst", "--format", "raw", "--max-memory", "200K", "-o", "/dev/null"]);
+    assert_eq!(all.2, 0, "{}", all.1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let output = run(&["ls", pipe.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("by position"));
 }
 
 #[test]

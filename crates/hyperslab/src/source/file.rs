@@ -20,11 +20,21 @@ impl FileSource {
     /// Opens `path` for reading; takes no lock.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
-        let file = File::open(&path).map_err(|e| Error::io(format!("cannot open {}", path.display()), e))?;
-        let meta = file.metadata().map_err(|e| Error::io(format!("cannot look at {}", path.display()), e))?;
-        if meta.is_dir() {
+        let failed = |e| Error::io(format!("cannot open {}", path.display()), e);
+        let kind = std::fs::metadata(&path).map_err(failed)?.file_type();
+        if kind.is_dir() {
             return Err(Error::invalid(format!("{} is a folder, not a file", path.display())));
         }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::FileTypeExt;
+            // Opening a pipe waits for its writer, and nothing in it can be read by position.
+            if kind.is_fifo() || kind.is_socket() || kind.is_char_device() {
+                return Err(Error::invalid(format!("{} cannot be read by position", path.display()))
+                    .hint("save it as a file first"));
+            }
+        }
+        let file = File::open(&path).map_err(failed)?;
         Ok(FileSource { file, path })
     }
 
