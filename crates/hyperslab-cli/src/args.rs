@@ -269,7 +269,7 @@ pub(crate) struct Plan {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hyperslab check ocean.h5           exit 0 sound, 1 faults found, 2 could not look\n  hyperslab check --json ocean.h5    faults as JSON"
+    after_help = "Examples:\n  hyperslab check ocean.h5           exit 0 no faults, 1 faults found, 2 could not look\n  hyperslab check --json ocean.h5    as JSON; sound is null if not all could be checked"
 )]
 pub(crate) struct Check {
     /// The file.

@@ -6,6 +6,7 @@ use crate::output::{self, Failure, Out, Outcome, Progress, Style};
 use hyperslab::array::{Array, Item, Verdict};
 use hyperslab::model::{Fault, NodeKind};
 use hyperslab::{Error, ErrorKind, File, Object, OpenOptions};
+use std::collections::HashSet;
 
 /// Everything that was found.
 #[derive(Default)]
@@ -13,9 +14,14 @@ struct Report {
     faults: Vec<Found>,
     /// What could not be looked at, or is worth knowing.
     notes: Vec<Found>,
+    /// What was said already: many links may lead through one broken block.
+    said: HashSet<String>,
+    /// Why there was nothing to look at.
+    failure: Option<Error>,
     objects: u64,
     attributes: u64,
     chunks: u64,
+    skipped: u64,
     bytes: u64,
     hashes: u64,
 }
@@ -32,13 +38,20 @@ const SHOWN: usize = 10_000;
 impl Report {
     fn add(&mut self, object: &str, error: Error) {
         // What we lack, or were told not to do, is no fault of the file.
-        let ours = matches!(
-            error.kind(),
-            ErrorKind::Unsupported | ErrorKind::Permission | ErrorKind::LimitExceeded | ErrorKind::NotFound
-        );
+        let ours =
+            matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Permission | ErrorKind::LimitExceeded);
         let list = if ours { &mut self.notes } else { &mut self.faults };
-        if list.len() < SHOWN {
+        if list.len() < SHOWN && self.said.insert(format!("{object}: {error}")) {
             list.push(Found { object: object.into(), error });
+        }
+    }
+
+    /// Whether all is sound; `None`: what was looked at is, but not all could be.
+    fn sound(&self) -> Option<bool> {
+        match (self.faults.is_empty(), self.notes.is_empty() && self.failure.is_none()) {
+            (true, true) => Some(true),
+            (true, false) => None,
+            (false, _) => Some(false),
         }
     }
 }
@@ -58,15 +71,18 @@ pub(crate) fn run(arguments: &Check, options: &OpenOptions, out: &mut Out) -> Ou
         Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::Checksum | ErrorKind::Truncated) => {
             report.add("", e);
         }
+        Err(e) if arguments.json => report.failure = Some(e),
         Err(e) => return Err(Failure::Library(e)),
     }
-    let sound = report.faults.is_empty();
     if arguments.json {
         print_json(arguments, &report, &file_notes, out)?;
     } else {
         print_text(arguments, &report, &file_notes, out)?;
     }
-    Ok(sound)
+    match report.failure {
+        Some(e) => Err(Failure::Library(e)),
+        None => Ok(report.faults.is_empty()),
+    }
 }
 
 fn check(file: &File, report: &mut Report) {
@@ -133,6 +149,7 @@ fn check_object(path: &str, object: &Object, report: &mut Report) {
     if let Object::Array(array) = object {
         let verified = array.verify(&mut |fault| report.add(path, fault.error));
         report.chunks += verified.chunks;
+        report.skipped += verified.skipped;
         report.bytes = report.bytes.saturating_add(verified.bytes);
         provenance(path, array, report);
     }
@@ -144,6 +161,7 @@ fn provenance(path: &str, array: &Array, report: &mut Report) {
             Verdict::NoHash => {}
             Verdict::Ok => report.hashes += 1,
             Verdict::Mismatch { stated, computed } => {
+                report.hashes += 1;
                 let text = format!(
                     "provenance: the elements hash to {computed}, but _provenance_sha256 says {stated}"
                 );
@@ -162,8 +180,12 @@ fn summary(report: &Report) -> String {
         0 => String::new(),
         n => format!(", {n} provenance hashes"),
     };
+    let skipped = match report.skipped {
+        0 => String::new(),
+        n => format!(", {n} chunks not checked"),
+    };
     format!(
-        "{} objects, {} attributes, {} chunks of {}{hashes}",
+        "{} objects, {} attributes, {} chunks of {}{skipped}{hashes}",
         report.objects,
         report.attributes,
         report.chunks,
@@ -189,6 +211,7 @@ fn print_text(arguments: &Check, report: &Report, file_notes: &[String], out: &m
         out.line(format_args!("{} {note}", out.paint(Style::Yellow, "note")))?;
     }
     let verdict = match report.faults.len() {
+        0 if !report.notes.is_empty() => out.paint(Style::Yellow, "sound as far as checked"),
         0 => out.paint(Style::Green, "sound"),
         1 => out.paint(Style::Red, "1 fault"),
         n if n >= SHOWN => out.paint(Style::Red, format_args!("at least {n} faults")),
@@ -198,28 +221,26 @@ fn print_text(arguments: &Check, report: &Report, file_notes: &[String], out: &m
 }
 
 fn print_json(arguments: &Check, report: &Report, file_notes: &[String], out: &mut Out) -> Outcome<()> {
-    let list = |found: &[Found]| {
-        Json::list(found.iter().map(|f| {
-            let mut own = vec![
-                ("object", Json::from(f.object.as_str())),
-                ("code", f.error.code().into()),
-                ("message", Json::text(&f.error)),
-            ];
-            if let Some((structure, offset)) = f.error.place() {
-                own.extend([("structure", structure.into()), ("offset", offset.into())]);
-            }
-            Json::map(own)
-        }))
+    let error = |e: &Error, object: Option<&str>| {
+        let mut own = vec![("code", Json::from(e.code())), ("message", Json::text(e))];
+        own.extend(object.map(|object| ("object", object.into())));
+        if let Some((structure, offset)) = e.place() {
+            own.extend([("structure", structure.into()), ("offset", offset.into())]);
+        }
+        Json::map(own)
     };
+    let list = |found: &[Found]| Json::list(found.iter().map(|f| error(&f.error, Some(&f.object))));
     out.line(Json::map([
         ("file", Json::from(arguments.file.as_str())),
-        ("sound", Json::Bool(report.faults.is_empty())),
+        ("sound", report.sound().map_or(Json::Null, Json::Bool)),
+        ("error", report.failure.as_ref().map_or(Json::Null, |e| error(e, None))),
         ("faults", list(&report.faults)),
         ("not_checked", list(&report.notes)),
         ("notes", Json::list(file_notes.iter().map(String::as_str))),
         ("objects", report.objects.into()),
         ("attributes", report.attributes.into()),
         ("chunks", report.chunks.into()),
+        ("chunks_not_checked", report.skipped.into()),
         ("bytes", report.bytes.into()),
         ("provenance_hashes", report.hashes.into()),
     ]))

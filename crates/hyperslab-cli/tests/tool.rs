@@ -258,6 +258,8 @@ fn check_finds_what_is_wrong() {
     let at = bytes.windows(hash.len()).position(|w| w == hash).unwrap();
     let report = broken("hash.h5", &|b| b[at] = b'1');
     assert!(report["faults"].to_string().contains("E_CHECKSUM"), "{report}");
+    // Headers without a checksum say a hash that does not hold: it is counted like any other.
+    assert!(report["faults"].to_string().contains("provenance") <= (report["provenance_hashes"] == 1));
     // Half of the file.
     let report = broken("half.h5", &|b| b.truncate(b.len() / 2));
     assert!(report["faults"].to_string().contains("E_TRUNCATED"), "{report}");
@@ -265,6 +267,67 @@ fn check_finds_what_is_wrong() {
     let other = folder.path().join("other.h5");
     std::fs::write(&other, b"hello").unwrap();
     assert_eq!(run(&["check", &other.display().to_string()]).status.code(), Some(2));
+}
+
+/// Runs `check --json` on a file: its report and exit code.
+fn report(path: &Path) -> (serde_json::Value, Option<i32>) {
+    let output = run(&["check", "--json", &path.display().to_string()]);
+    (serde_json::from_slice(&output.stdout).unwrap(), output.status.code())
+}
+
+#[test]
+fn check_opens_external_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["external_near.h5", "external_out.h5"] {
+        std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name), at(name)).unwrap();
+    }
+    // The data is in `a.bin` and `b.bin` beside it.
+    let (json, code) = report(&at("external_near.h5"));
+    assert_eq!((code, json["faults"].as_array().unwrap().len()), (Some(1), 2), "{json}");
+    assert_eq!((&json["sound"], &json["faults"][0]["code"]), (&false.into(), &"E_NOT_FOUND".into()));
+    std::fs::write(at("a.bin"), [0; 8]).unwrap();
+    std::fs::write(at("b.bin"), [0; 8]).unwrap();
+    let (json, code) = report(&at("external_near.h5"));
+    assert_eq!((code, &json["sound"], &json["chunks"]), (Some(0), &true.into(), &1.into()), "{json}");
+    // The data is in `/etc/passwd`.
+    let (json, code) = report(&at("external_out.h5"));
+    assert_eq!((code, &json["sound"], &json["chunks"]), (Some(0), &serde_json::Value::Null, &0.into()));
+    assert_eq!(json["not_checked"][0]["code"], "E_PERMISSION", "{json}");
+}
+
+#[test]
+fn check_says_what_it_could_not_check() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/unknown_filter.h5");
+    let output = run(&["check", &file.display().to_string()]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("not checked /d: E_UNSUPPORTED") && text.contains("40000"), "{text}");
+    assert!(
+        text.contains("sound as far as checked") && text.contains("0 chunks of 0 B, 2 chunks not"),
+        "{text}"
+    );
+    let (json, _) = report(&file);
+    assert_eq!((&json["sound"], &json["chunks_not_checked"]), (&serde_json::Value::Null, &2.into()));
+    let (json, code) = report(Path::new("/no/such/file.h5"));
+    assert_eq!((code, &json["error"]["code"]), (Some(2), &"E_NOT_FOUND".into()), "{json}");
+}
+
+#[test]
+fn check_says_each_fault_once() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hyperslab/tests/data/heaps.h5");
+    let mut bytes = std::fs::read(data).unwrap();
+    let blocks: Vec<usize> = (0..bytes.len() - 4).filter(|&i| &bytes[i..i + 4] == b"FHDB").collect();
+    bytes[blocks[0] + 40] ^= 1;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("heaps.h5");
+    std::fs::write(&path, bytes).unwrap();
+    let (json, code) = report(&path);
+    let texts: Vec<String> = json["faults"].as_array().unwrap().iter().map(|f| f.to_string()).collect();
+    let mut unique = texts.clone();
+    unique.sort();
+    unique.dedup();
+    assert!(code == Some(1) && texts.len() == unique.len(), "{json}");
 }
 
 /// Where the first chunk of `/sst` lies, as the plan says.
@@ -286,6 +349,6 @@ fn help_has_examples_and_completions_name_the_commands() {
 #[test]
 fn limits_are_obeyed() {
     let (_, err, code) = on_ocean(&["--max-memory", "1K", "get", "FILE::/sst"]);
-    assert!(code == 2 && err.contains("E_LIMIT"), "{err}");
+    assert!(code == 2 && err.contains("E_LIMIT") && err.contains("--max-memory, or Limits::"), "{err}");
     assert_eq!(stdout(&["--threads", "1", "get", "FILE::/time[3]"]), "106.3125\n");
 }

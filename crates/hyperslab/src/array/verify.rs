@@ -14,11 +14,11 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
-    /// Stored chunks, the one of contiguous data included.
+    /// Stored chunks that were looked at, the one of contiguous data included, sound or not.
     pub chunks: u64,
     /// Their stored bytes.
     pub bytes: u64,
-    /// Chunks that could not be decoded, because this crate lacks a codec.
+    /// Chunks that could not be looked at: this crate lacks a codec, or a limit or policy forbids it.
     pub skipped: u64,
 }
 
@@ -32,8 +32,9 @@ const ARRAY_BYTES: u64 = 4 << 30;
 
 impl Array {
     /// Looks at everything stored of this array: every entry of its chunk index, every chunk through its filters and
-    /// their checksums, all variable-length data and all references. What is wrong goes to `fault`, and the look goes
-    /// on; a codec that is not there is counted, and is one fault of kind [`ErrorKind::Unsupported`].
+    /// their checksums, all files of external data, all variable-length data and all references. What is wrong goes to
+    /// `fault`, and the look goes on. Chunks that can't be looked at are counted; each reason for that is one fault, of
+    /// kind [`ErrorKind::Unsupported`], [`ErrorKind::LimitExceeded`] or [`ErrorKind::Permission`].
     pub fn verify(&self, fault: &mut dyn FnMut(Fault)) -> Verified {
         let mut verified = Verified::default();
         let mut report = |error: Error| {
@@ -80,8 +81,9 @@ impl Array {
         );
         faults.into_iter().chain(scanned.err()).for_each(&mut *report);
         let chunked = matches!(meta.layout, Layout::Chunked { .. });
+        let external = matches!(meta.layout, Layout::External(_));
         let (mut scratch, mut decoded) = (Scratch::default(), Vec::new());
-        let mut lacking = false;
+        let mut lacking = None;
         for (coord, chunk) in found {
             let name =
                 |e: Error| if chunked { e.context(format!("chunk {:?}", coord.as_slice())) } else { e };
@@ -90,17 +92,26 @@ impl Array {
                 ChunkRef::Memory { bytes, .. } => bytes.len() as u64,
                 ChunkRef::Absent => continue,
             };
-            verified.chunks += 1;
-            verified.bytes = verified.bytes.saturating_add(length);
-            match verify_chunk(&chunk, pipeline, limit, chunked, &mut decoded, &mut scratch) {
-                Ok(()) => {}
-                Err(e) if e.kind() == ErrorKind::Unsupported => {
-                    verified.skipped += 1;
-                    if !std::mem::replace(&mut lacking, true) {
-                        report(name(e));
-                    }
+            let errors = match &chunk {
+                ChunkRef::Range { source, offset, length, .. } if external => {
+                    verify_parts(source, *offset, *length)
                 }
-                Err(e) => report(name(e)),
+                _ => {
+                    let result = verify_chunk(&chunk, pipeline, limit, chunked, &mut decoded, &mut scratch);
+                    result.err().into_iter().collect()
+                }
+            };
+            if errors.iter().any(is_lacking) {
+                verified.skipped += 1;
+            } else {
+                verified.chunks += 1;
+                verified.bytes = verified.bytes.saturating_add(length);
+            }
+            for e in errors {
+                // What one chunk lacks the others lack too.
+                if !chunked || !is_lacking(&e) || lacking.replace(e.kind()) != Some(e.kind()) {
+                    report(name(e));
+                }
             }
         }
     }
@@ -167,6 +178,18 @@ fn broken(column: &Column, report: &mut dyn FnMut(Error)) {
         }
         _ => {}
     }
+}
+
+/// Whether it is we who lack something, and not the file that is wrong.
+fn is_lacking(e: &Error) -> bool {
+    matches!(e.kind(), ErrorKind::Unsupported | ErrorKind::LimitExceeded | ErrorKind::Permission)
+}
+
+/// Opens each file of external data and reads a byte of it.
+fn verify_parts(source: &Arc<dyn Source>, offset: u64, length: u64) -> Vec<Error> {
+    let end = offset.saturating_add(length);
+    let look = |at: u64| source.read_into(at, &mut [0]).err();
+    source.parts().into_iter().filter(|at| (offset..end).contains(at)).filter_map(look).collect()
 }
 
 fn verify_chunk(

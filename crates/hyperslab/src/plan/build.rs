@@ -44,7 +44,7 @@ impl Part {
         let chunk_bytes = byte_count(&chunk, element)?;
         if chunk_bytes > limits.chunk {
             return Err(Error::limit("bytes of one chunk", chunk_bytes as u128, limits.chunk as u128)
-                .hint("raise Limits::chunk"));
+                .hint("raise --max-memory, or Limits::chunk in the library"));
         }
         let projection = Projection::new(&region, &chunk)?;
         let memory = projection.len() as u128 * size_of::<Task>() as u128;

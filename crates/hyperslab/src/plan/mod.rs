@@ -168,7 +168,7 @@ fn check_output(shape: &[u64], size: usize, limits: &Limits) -> Result<()> {
     let bytes = byte_count(shape, size)?;
     if bytes > limits.output {
         return Err(Error::limit("bytes of the result", bytes as u128, limits.output as u128)
-            .hint("select less, or raise Limits::output"));
+            .hint("select less, or raise --max-memory, or Limits::output in the library"));
     }
     Ok(())
 }

@@ -130,6 +130,11 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// Reads one run straight into the caller's buffer.
     fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
 
+    /// First byte of each part that comes from a place of its own, and so can be missing alone, in rising order.
+    fn parts(&self) -> Vec<u64> {
+        vec![0]
+    }
+
     /// Costs, for planning.
     fn hints(&self) -> ReadHints;
 

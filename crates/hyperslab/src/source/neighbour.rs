@@ -92,7 +92,7 @@ impl Neighbours {
 
 fn outside(name: &Name) -> Error {
     Error::new(ErrorKind::Permission, format!("the file names {name}, which lies outside its own folder"))
-        .hint("allow it with Limits::with_allow_outside if you trust the file")
+        .hint("allow it with --allow-outside, or Limits::with_allow_outside in the library, if you trust the file")
 }
 
 /// The real path, all symbolic links resolved; `None` if there is no such file.
@@ -138,6 +138,8 @@ mod tests {
         assert!(closed.open(&Name::from("none")).unwrap().is_none());
         let kind = |name: &str| closed.open(&Name::from(name)).unwrap_err().kind();
         assert_eq!(kind("../secret"), ErrorKind::Permission);
+        let e = closed.open(&Name::from("../secret")).unwrap_err();
+        assert!(e.to_string().contains("--allow-outside, or Limits::with_allow_outside"), "{e}");
         assert_eq!(kind(dir.path().join("secret").to_str().unwrap()), ErrorKind::Permission);
         // An absolute path is fine if it leads into the folder, or to nothing but a name that is there.
         assert!(closed.open(&Name::from(inside.join("a").to_str().unwrap())).unwrap().is_some());

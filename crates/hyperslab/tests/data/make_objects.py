@@ -6,6 +6,8 @@ Committed types below /types carry their expected notation in the attribute "not
 """
 import ctypes as C
 import os
+import shutil
+import tempfile
 
 import h5py
 import numpy as np
@@ -246,5 +248,13 @@ def paged():
         del f["y"]
 
 
-for make in (old, new, small, shared, image, sizes, paged):
+def family():
+    """Only the first of several files."""
+    with tempfile.TemporaryDirectory() as folder:
+        with h5py.File(f"{folder}/%d.h5", "w", driver="family", memb_size=1024, libver="latest") as f:
+            f["d"] = range(300)
+        shutil.copy(f"{folder}/0.h5", "family.h5")
+
+
+for make in (old, new, small, shared, image, sizes, paged, family):
     make()

@@ -69,7 +69,6 @@ impl Hdf5 {
         let superblock = Superblock::open(source.as_ref(), offset)?;
         let length = source.len()?;
         superblock.check_driver(source.as_ref())?;
-        superblock.check_end(length)?;
         let live = superblock.is_live();
         // Metadata comes in small pieces; what is in memory already, or may change, is not kept twice.
         let metadata: Arc<dyn Source> = match source.hints().latency {
@@ -82,9 +81,15 @@ impl Hdf5 {
             |metadata| Space::new(metadata, source.clone(), offset, length, superblock.sizes, limits.clone());
         let mut objects = Objects::new(space(metadata.clone()), live);
         let extension = match superblock.extension {
-            Some(address) => Extension::open(&objects, address).context(|| "superblock extension")?,
-            None => Extension::default(),
+            Some(address) => Extension::open(&objects, address).context(|| "superblock extension"),
+            None => Ok(Extension::default()),
         };
+        // One of several files is shorter than the whole that its superblock describes: the name of the driver that
+        // spread it, in the extension, says more than that it is short.
+        if !matches!(&extension, Err(e) if e.kind() == ErrorKind::Unsupported) {
+            superblock.check_end(length)?;
+        }
+        let extension = extension?;
         if let Some(image) = extension.cache_image.filter(|image| image.address != UNDEFINED) {
             let overlay =
                 Overlay::open(objects.space(), metadata, image).context(|| "superblock extension")?;

@@ -194,7 +194,7 @@ impl Superblock {
                 format!("the file is truncated: it has {length} bytes of {}", self.end),
             )
             .at(SUPERBLOCK, self.offset)
-            .hint("it was cut off while being copied or written; get it again, or try `hyperslab salvage`"));
+            .hint("it was cut off while being copied or written; get it again"));
         }
         Ok(())
     }

@@ -315,6 +315,16 @@ fn free_space_managers_are_verified() {
 }
 
 #[test]
+fn a_member_of_a_family_of_files_is_refused_by_name() {
+    let bytes = include_bytes!("../../../tests/data/family.h5");
+    let e = open(bytes).unwrap_err();
+    assert!(e.kind() == ErrorKind::Unsupported && e.to_string().contains("family driver"), "{e}");
+    // Cut before the driver is named: all that can be said is that it is short.
+    let e = open(&bytes[..60]).unwrap_err();
+    assert!(e.kind() == ErrorKind::Truncated && e.to_string().contains("the file is truncated"), "{e}");
+}
+
+#[test]
 fn addresses_and_lengths_of_every_size_are_read() {
     for bytes in [
         &include_bytes!("../../../tests/data/sizes_22.h5")[..],

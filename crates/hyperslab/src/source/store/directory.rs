@@ -65,7 +65,7 @@ impl DirectoryStore {
     fn leaves(&self, key: &str) -> Error {
         let text = format!("{key} is a symbolic link that leads out of {}", self.path.display());
         Error::new(ErrorKind::Permission, text)
-            .hint("allow it with Limits::with_allow_outside if you trust the folder")
+            .hint("allow it with --allow-outside, or Limits::with_allow_outside in the library, if you trust the folder")
     }
 
     /// Where a file or folder really is; `None` if it is not there.

@@ -129,6 +129,10 @@ impl Source for ExternalSource {
         Ok(())
     }
 
+    fn parts(&self) -> Vec<u64> {
+        self.segments.iter().filter(|s| s.segment.length != Some(0)).map(|s| s.start).collect()
+    }
+
     fn hints(&self) -> ReadHints {
         self.owner.hints()
     }

@@ -402,6 +402,7 @@ fn external_segments_read_as_one_run() {
     let outside = open(vec![segment("/etc/hostname", 0, Some(4))]).unwrap();
     assert_eq!(outside.read(&[ByteRange::new(0, 1)]).unwrap_err().kind(), ErrorKind::Permission);
     assert!(open(vec![segment("a", 0, None), segment("b", 0, Some(1))]).is_err());
+    assert_eq!(row.parts(), [0, 4, 8]);
 }
 
 #[test]
