@@ -160,6 +160,9 @@ fn about_array(array: &Array, paths: &Paths<'_>, lines: &mut Lines) {
         add("fault", e.to_string());
     }
     for spec in &meta.filters {
+        if let hyperslab::codec::FilterSpec::Zarr { name, configuration } = spec {
+            add("codec", format!("{name} {configuration}"));
+        }
         let hyperslab::codec::FilterSpec::Hdf5 { flags, parameters, .. } = spec else { continue };
         let optional = if flags & 1 == 1 { ", may be skipped" } else { "" };
         add("filter", format!("{}, parameters {parameters:?}{optional}", words::filter(spec)));

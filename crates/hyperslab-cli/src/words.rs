@@ -49,6 +49,11 @@ pub(crate) fn tuple<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
 
 /// `deflate(4)`: name and the parameter that people set, where there is one.
 pub(crate) fn filter(spec: &FilterSpec) -> String {
+    if let FilterSpec::Zarr { name, configuration } = spec {
+        let level =
+            ["level", "clevel"].iter().find_map(|n| configuration.get(n)).and_then(|l| l.as_integer());
+        return level.map_or(name.clone(), |level| format!("{name}({level})"));
+    }
     let FilterSpec::Hdf5 { id, name, parameters, .. } = spec else { return format!("{spec:?}") };
     let known = match filter_name(*id) {
         Some(known) => known.to_string(),
@@ -88,6 +93,10 @@ impl Stored {
                 let length = match chunk {
                     ChunkRef::Range { length, .. } => length,
                     ChunkRef::Memory { bytes, .. } => bytes.len() as u64,
+                    ChunkRef::Object { store, key } => match store.len(&key)? {
+                        Some(length) => length,
+                        None => return Ok(()),
+                    },
                     _ => return Ok(()),
                 };
                 stored.chunks += 1;

@@ -12,6 +12,7 @@ pub mod source;
 pub mod error;
 pub mod exec;
 pub mod format;
+pub mod json;
 mod limits;
 pub mod plan;
 pub mod shape;
@@ -23,7 +24,7 @@ pub use array::{
     Address, Array, ArrayData, File, Group, NamedType, Object, OpenOptions, RawData, ReadOptions, Verdict,
     open, open_with,
 };
-pub use exec::{Cancel, ReadStats};
+pub use exec::{Cancel, MissingChunks, ReadStats};
 pub use plan::ReadPlan;
 pub use select::Selection;
 

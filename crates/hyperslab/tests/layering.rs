@@ -11,25 +11,26 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("limits", &["error"]),
     ("shape", &["error", "limits"]),
+    ("json", &["error"]),
     // Layer 1: element types, selections.
     ("dtype", &["error", "limits", "shape"]),
     ("select", &["error", "limits", "shape"]),
     // Layer 2: where bytes come from, and what is done to them; neither knows the other.
-    ("source", &["error", "limits", "shape", "dtype", "select"]),
-    ("codec", &["error", "limits", "shape", "dtype", "select"]),
+    ("source", &["error", "limits", "shape", "json", "dtype", "select"]),
+    ("codec", &["error", "limits", "shape", "json", "dtype", "select"]),
     // Layer 3: the model and the waist.
-    ("model", &["error", "limits", "shape", "dtype", "select", "source", "codec"]),
+    ("model", &["error", "limits", "shape", "json", "dtype", "select", "source", "codec"]),
     // Layer 4: formats below the waist, plan and exec above it; they meet only in the model.
-    ("format", &["error", "limits", "shape", "dtype", "select", "source", "codec", "model"]),
-    ("convention", &["error", "limits", "shape", "dtype", "select", "source", "codec", "model"]),
-    ("plan", &["error", "limits", "shape", "dtype", "select", "source", "codec", "model"]),
-    ("exec", &["error", "limits", "shape", "dtype", "select", "source", "codec", "model", "plan"]),
+    ("format", &["error", "limits", "shape", "json", "dtype", "select", "source", "codec", "model"]),
+    ("convention", &["error", "limits", "shape", "json", "dtype", "select", "source", "codec", "model"]),
+    ("plan", &["error", "limits", "shape", "json", "dtype", "select", "source", "codec", "model"]),
+    ("exec", &["error", "limits", "shape", "json", "dtype", "select", "source", "codec", "model", "plan"]),
     // Layer 5: what a user holds.
     (
         "array",
         &[
-            "error", "limits", "shape", "dtype", "select", "source", "codec", "model", "format", "plan",
-            "exec",
+            "error", "limits", "shape", "json", "dtype", "select", "source", "codec", "model", "format",
+            "plan", "exec",
         ],
     ),
 ];

@@ -6,6 +6,7 @@
 mod detect;
 mod encode;
 mod netcdf;
+mod zarr;
 
 use crate::args::Describe;
 use crate::json::Json;
@@ -67,6 +68,13 @@ pub(crate) fn run(arguments: &Describe, options: &OpenOptions, out: &mut Out) ->
         }
         Detected::NetCdf3 => match hyperslab::open_with(path.as_path(), &options) {
             Ok(file) => netcdf::section(&file, &options),
+            Err(e) => {
+                opened = false;
+                error(e)
+            }
+        },
+        Detected::Zarr => match hyperslab::open_with(path.as_path(), &options) {
+            Ok(file) => zarr::section(&file, path),
             Err(e) => {
                 opened = false;
                 error(e)

@@ -109,6 +109,16 @@ pub(super) fn descr(dtype: &DType) -> Outcome<String> {
         DType::Float(t) => format!("'|V{}'", t.size),
         DType::String { size, .. } => format!("'|S{size}'"),
         DType::Opaque { size, .. } => format!("'|V{size}'"),
+        DType::Utf32 { length, .. } => format!("'<U{length}'"),
+        DType::DateTime(t) => {
+            let kind = if t.delta { 'm' } else { 'M' };
+            let unit = match (t.unit, t.count) {
+                (hyperslab::dtype::TimeUnit::Generic, _) => String::new(),
+                (unit, 1) => format!("[{}]", unit.abbreviation()),
+                (unit, count) => format!("[{count}{}]", unit.abbreviation()),
+            };
+            format!("'<{kind}8{unit}'")
+        }
         DType::Enum { base, members } => match (base.as_ref(), members.as_slice()) {
             (DType::Integer(t), [no, yes])
                 if t.size == 1 && no.name.as_bytes() == b"FALSE" && yes.name.as_bytes() == b"TRUE" =>

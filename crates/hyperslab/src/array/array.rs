@@ -247,6 +247,7 @@ impl Array {
         let options = RunOptions {
             threads: options.threads.or(self.inner.options.threads),
             cancel: options.cancel.clone(),
+            missing: self.inner.options.missing,
         };
         exec::run(plan, form, output, &options)
     }

@@ -86,7 +86,11 @@ impl Location {
             Latency::Remote => Arc::new(CachedSource::new(source, ZIP_KEPT)?),
             _ => source,
         };
-        Ok(Location::Store(Arc::new(ZipStore::open(source, &options.limits)?)))
+        let store = match crate::format::zarr::root_in_zip(source.clone(), &options.limits)? {
+            Some(folder) => ZipStore::open_at(source, &folder, &options.limits)?,
+            None => ZipStore::open(source, &options.limits)?,
+        };
+        Ok(Location::Store(Arc::new(store)))
     }
 
     #[cfg(feature = "remote")]

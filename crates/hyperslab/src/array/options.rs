@@ -1,7 +1,7 @@
 //! How files are opened and arrays are read.
 
 use crate::codec::Registry;
-use crate::exec::Cancel;
+use crate::exec::{Cancel, MissingChunks};
 use crate::limits::Limits;
 
 /// How a file is opened; holds for everything read from it.
@@ -17,12 +17,21 @@ pub struct OpenOptions {
     /// How files and stores that are far away are read.
     #[cfg(feature = "remote")]
     pub remote: crate::source::RemoteOptions,
+    /// What reads give for chunks that were never written.
+    pub missing: MissingChunks,
 }
 
 impl OpenOptions {
     /// The defaults.
     pub fn new() -> Self {
         OpenOptions::default()
+    }
+
+    /// Sets what reads give for chunks that were never written.
+    #[must_use]
+    pub fn with_missing(mut self, missing: MissingChunks) -> Self {
+        self.missing = missing;
+        self
     }
 
     /// Sets the budgets.

@@ -90,6 +90,14 @@ impl Array {
             let length = match &chunk {
                 ChunkRef::Range { length, .. } => *length,
                 ChunkRef::Memory { bytes, .. } => bytes.len() as u64,
+                ChunkRef::Object { store, key } => match store.len(key) {
+                    Ok(Some(length)) => length,
+                    Ok(None) => continue,
+                    Err(e) => {
+                        report(name(e));
+                        continue;
+                    }
+                },
                 ChunkRef::Absent => continue,
             };
             let errors = match &chunk {
@@ -206,6 +214,14 @@ fn verify_chunk(
             decode(bytes, *mask, pipeline, limit, decoded, scratch)
         }
         ChunkRef::Memory { .. } => Ok(()),
+        ChunkRef::Object { store, key } => {
+            pipeline.check(0)?;
+            match store.get(key)? {
+                Some(bytes) => decode(&bytes, 0, pipeline, limit, decoded, scratch)
+                    .map_err(|e| e.context(format!("{key} of {}", store.name()))),
+                None => Ok(()),
+            }
+        }
         ChunkRef::Range { source, offset, length, mask } => {
             let there = source.len()?;
             if offset.checked_add(*length).is_none_or(|end| end > there) {

@@ -4,8 +4,11 @@
 //! With a compressor the decoded length (8 bytes) and the bytes of a block (4 bytes) come first and every block has its
 //! encoded length (4 bytes) in front, all big-endian.
 
-use super::{BindContext, Codec, Scratch, check_max, corrupt, lz4, set_len, wrong_length, zstandard};
+use super::{
+    BindContext, Codec, Scratch, check_max, configuration, corrupt, lz4, set_len, wrong_length, zstandard,
+};
 use crate::error::{Error, Result};
+use crate::json::Json;
 use hyperslab_kernels::bitshuffle::{bitshuffle, bitunshuffle};
 use std::sync::Arc;
 
@@ -39,6 +42,21 @@ pub(super) fn bind(parameters: &[u32], context: &BindContext) -> Result<Arc<dyn 
         other => return Err(Error::unsupported(format_args!("bitshuffle with compressor {other}"))),
     };
     Ok(Arc::new(Bitshuffle { size, block, compressor }))
+}
+
+/// Zarr's `bitshuffle`: `elementsize` and `blocksize` in elements, 0 and none by default, and `cname`: `none`, `lz4` or
+/// `zstd` with `clevel`.
+pub(super) fn bind_json(configuration: &Json, context: &BindContext) -> Result<Arc<dyn Codec>> {
+    let number = |name, high| configuration::integer(configuration, name, 0, 0, high);
+    let compressor = match configuration::text(configuration, "cname")? {
+        None | Some("none") => 0,
+        Some("lz4") => 2,
+        Some("zstd") => 3,
+        Some(other) => return Err(Error::unsupported(format_args!("bitshuffle with compressor {other:?}"))),
+    };
+    let (size, block) =
+        (number("elementsize", MAX_SIZE as i64)? as u32, number("blocksize", 1 << 28)? as u32);
+    bind(&[0, 4, size, block, compressor, number("clevel", 22)? as u32], context)
 }
 
 /// HDF5 elements have at most 2^32 bytes; a block of eight must stay below that.

@@ -1,7 +1,8 @@
 //! bzip2 streams: HDF5 filter 307.
 
-use super::{BindContext, Codec, Scratch, corrupt, wrong_length};
+use super::{BindContext, Codec, Scratch, configuration, corrupt, wrong_length};
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::Json;
 use bzip2::Compression;
 use bzip2::read::{BzDecoder, BzEncoder};
 use std::io::Read;
@@ -13,6 +14,12 @@ pub(super) const HDF5_ID: u16 = 307;
 /// HDF5: one parameter, the block size in units of 100 kB.
 pub(super) fn bind(parameters: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {
     Ok(Arc::new(Bzip2 { level: parameters.first().copied().unwrap_or(9).clamp(1, 9) }))
+}
+
+/// Zarr's `bz2`: `level`.
+pub(super) fn bind_json(configuration: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
+    let level = configuration::integer(configuration, "level", 1, 1, 9)?;
+    Ok(Arc::new(Bzip2 { level: level as u32 }))
 }
 
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! Deflate in a zlib envelope (RFC 1950): HDF5 filter 1.
 
 use super::backend::Failure;
-use super::{BindContext, Codec, Scratch, corrupt};
+use super::{BindContext, Codec, Scratch, configuration, corrupt};
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::Json;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use std::sync::Arc;
 
@@ -13,6 +14,12 @@ pub(super) const HDF5_ID: u16 = 1;
 pub(super) fn bind(parameters: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {
     let level = parameters.first().copied().unwrap_or(6).min(9);
     Ok(Arc::new(Deflate { level }))
+}
+
+/// Zarr's `zlib`: `level`.
+pub(super) fn bind_json(configuration: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
+    let level = configuration::integer(configuration, "level", 1, -1, 9)?;
+    Ok(Arc::new(Deflate { level: u32::try_from(level).unwrap_or(6) }))
 }
 
 #[derive(Debug)]

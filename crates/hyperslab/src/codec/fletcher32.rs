@@ -2,6 +2,7 @@
 
 use super::{BindContext, Codec, Scratch, check_max, corrupt};
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::Json;
 use std::sync::Arc;
 
 /// HDF5's number of this filter.
@@ -9,6 +10,11 @@ pub(super) const HDF5_ID: u16 = 3;
 
 /// HDF5: no parameters.
 pub(super) fn bind(_: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {
+    Ok(Arc::new(Fletcher32))
+}
+
+/// Zarr's `fletcher32`: no configuration.
+pub(super) fn bind_json(_: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
     Ok(Arc::new(Fletcher32))
 }
 

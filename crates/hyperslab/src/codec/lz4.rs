@@ -5,6 +5,7 @@
 
 use super::{BindContext, Codec, Scratch, check_max, corrupt, set_len, wrong_length};
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::Json;
 use std::sync::Arc;
 
 /// HDF5's number of this filter.
@@ -17,6 +18,56 @@ pub(super) fn bind(parameters: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>
         _ => 1 << 30,
     };
     Ok(Arc::new(Lz4 { block }))
+}
+
+/// Zarr's `lz4`, in numcodecs' framing: the decoded length (4 bytes, little-endian), then one block. `acceleration` is of
+/// the encoder only.
+pub(super) fn bind_json(_: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
+    Ok(Arc::new(Numcodecs))
+}
+
+/// One block behind its decoded length.
+#[derive(Debug)]
+struct Numcodecs;
+
+impl Codec for Numcodecs {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn decode(&self, input: &[u8], out: &mut Vec<u8>, max: usize, scratch: &mut Scratch) -> Result<()> {
+        let len = input.first_chunk().map_or(0, |len| u64::from(u32::from_le_bytes(*len)));
+        let bound = self.decoded_bound(input.len() as u64).min(max as u64);
+        set_len(out, check_max(NAME, len, usize::try_from(bound).unwrap_or(max))?);
+        self.decode_into(input, out, scratch)
+    }
+
+    fn decode_into(&self, input: &[u8], out: &mut [u8], _: &mut Scratch) -> Result<()> {
+        let Some((len, block)) = input.split_first_chunk::<4>() else {
+            return Err(corrupt(NAME, "the decoded length is missing"));
+        };
+        let len = u32::from_le_bytes(*len) as usize;
+        if len != out.len() {
+            return Err(wrong_length(NAME, len, out.len()));
+        }
+        decompress_into(NAME, block, out)
+    }
+
+    fn encode(&self, input: &[u8], out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<()> {
+        let len = u32::try_from(input.len())
+            .map_err(|_| Error::new(ErrorKind::InvalidArgument, "lz4: chunks of 4 GiB and more"))?;
+        let mut block = scratch.take();
+        let done = compress(input, &mut block);
+        out.clear();
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(&block);
+        scratch.give(block);
+        done
+    }
+
+    fn decoded_bound(&self, encoded: u64) -> u64 {
+        decompressed_bound(encoded)
+    }
 }
 
 /// LZ4's own limit of one block.

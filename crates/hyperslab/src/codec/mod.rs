@@ -7,13 +7,19 @@ mod backend;
 mod bits;
 mod bitshuffle;
 mod blosc;
+mod byte_order;
 mod bzip2;
+mod checksum;
+mod configuration;
 mod deflate;
+mod elementwise;
 mod fletcher32;
+mod gzip;
 mod lz;
 mod lz4;
 mod lzf;
 mod nbit;
+mod packbits;
 mod pipeline;
 mod quantize;
 mod registry;
@@ -23,15 +29,17 @@ mod shuffle;
 mod szip;
 #[cfg(test)]
 mod tests;
+mod transpose;
 mod zfp;
 mod zstandard;
 
 pub use pipeline::Pipeline;
-pub use registry::{Bind, Registry, filter_name};
+pub use registry::{Bind, BindJson, Registry, filter_name};
 pub use scratch::Scratch;
 
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::Json;
 use crate::shape::Name;
 use std::fmt;
 
@@ -49,6 +57,13 @@ pub enum FilterSpec {
         name: Name,
         /// Client data.
         parameters: Vec<u32>,
+    },
+    /// A Zarr codec: the name of Zarr 3 or the id of Zarr 2, and the configuration, an object.
+    Zarr {
+        /// Name or id.
+        name: String,
+        /// Its other members.
+        configuration: Json,
     },
 }
 
@@ -99,6 +114,16 @@ pub trait Codec: Send + Sync + fmt::Debug {
     /// output of the stage behind this one is.
     fn encoded_len(&self, decoded: u64) -> Option<u64> {
         let _ = decoded;
+        None
+    }
+
+    /// The type of the elements that it encodes to, for codecs that change it.
+    fn encoded_dtype(&self) -> Option<DType> {
+        None
+    }
+
+    /// The extents of the chunk that it encodes to, for codecs that change them.
+    fn encoded_shape(&self) -> Option<Vec<u64>> {
         None
     }
 

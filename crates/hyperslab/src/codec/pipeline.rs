@@ -66,6 +66,11 @@ impl Pipeline {
         self.active(mask).next().is_none()
     }
 
+    /// Bytes of an encoded chunk, where every stage always gives the same.
+    pub fn encoded_len(&self) -> Option<u64> {
+        self.stages.iter().try_fold(self.chunk_bytes, |n, stage| stage.codec.as_ref().ok()?.encoded_len(n))
+    }
+
     /// Bytes of a decoded chunk.
     pub fn chunk_bytes(&self) -> u64 {
         self.chunk_bytes

@@ -5,12 +5,18 @@
 
 use super::{BindContext, Codec, Scratch, check_max, wrong_length};
 use crate::error::{Error, Result};
+use crate::json::Json;
 use std::sync::Arc;
 
 /// HDF5's numbers of these filters.
 pub(super) const HDF5_IDS: [u16; 2] = [32022, 32023];
 
 pub(super) fn bind(_: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {
+    Ok(Arc::new(Quantize))
+}
+
+/// Zarr's `bitround`: `keepbits` of each mantissa. Zarr's `quantize` is another codec.
+pub(super) fn bind_json(_: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
     Ok(Arc::new(Quantize))
 }
 

@@ -3,10 +3,11 @@
 use super::pipeline::{Pipeline, Stage};
 use super::{BindContext, Codec, FilterSpec};
 use super::{
-    bitshuffle, blosc, bzip2, deflate, fletcher32, lz4, lzf, nbit, quantize, scaleoffset, shuffle, szip, zfp,
-    zstandard,
+    bitshuffle, blosc, byte_order, bzip2, checksum, deflate, elementwise, fletcher32, gzip, lz4, lzf, nbit,
+    packbits, quantize, scaleoffset, shuffle, szip, transpose, zfp, zstandard,
 };
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::Json;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -14,12 +15,16 @@ use std::sync::Arc;
 /// Makes a codec from the client data of an HDF5 filter.
 pub type Bind = fn(parameters: &[u32], context: &BindContext) -> Result<Arc<dyn Codec>>;
 
+/// Makes a codec from the configuration of a Zarr codec.
+pub type BindJson = fn(configuration: &Json, context: &BindContext) -> Result<Arc<dyn Codec>>;
+
 /// The codecs that arrays may use: a value, so that two files in one program may allow different ones.
 ///
 /// The default knows every codec of this crate.
 #[derive(Clone)]
 pub struct Registry {
     hdf5: BTreeMap<u16, Bind>,
+    zarr: BTreeMap<&'static str, BindJson>,
 }
 
 impl Default for Registry {
@@ -42,26 +47,56 @@ impl Default for Registry {
             (quantize::HDF5_IDS[0], quantize::bind),
             (quantize::HDF5_IDS[1], quantize::bind),
         ];
-        Registry { hdf5: hdf5.into() }
+        let zarr: [(&str, BindJson); 21] = [
+            ("zlib", deflate::bind_json),
+            ("gzip", gzip::bind_json),
+            ("zstd", zstandard::bind_json),
+            ("blosc", blosc::bind_json),
+            ("lz4", lz4::bind_json),
+            ("bz2", bzip2::bind_json),
+            ("shuffle", shuffle::bind_json),
+            ("bitshuffle", bitshuffle::bind_json),
+            ("delta", elementwise::bind_delta),
+            ("fixedscaleoffset", elementwise::bind_scale),
+            ("quantize", elementwise::bind_quantize),
+            ("astype", elementwise::bind_astype),
+            ("bitround", quantize::bind_json),
+            ("packbits", packbits::bind_json),
+            ("crc32", checksum::bind_crc32),
+            ("crc32c", checksum::bind_crc32c),
+            ("adler32", checksum::bind_adler32),
+            ("fletcher32", fletcher32::bind_json),
+            ("transpose", transpose::bind_json),
+            ("bytes", byte_order::bind_json),
+            ("endian", byte_order::bind_json),
+        ];
+        Registry { hdf5: hdf5.into(), zarr: zarr.into() }
     }
 }
 
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Registry").field("hdf5", &self.hdf5.keys()).finish()
+        f.debug_struct("Registry").field("hdf5", &self.hdf5.keys()).field("zarr", &self.zarr.keys()).finish()
     }
 }
 
 impl Registry {
     /// A registry that knows no codec.
     pub fn empty() -> Self {
-        Registry { hdf5: BTreeMap::new() }
+        Registry { hdf5: BTreeMap::new(), zarr: BTreeMap::new() }
     }
 
     /// Adds or replaces the codec of an HDF5 filter number.
     #[must_use]
     pub fn with_hdf5(mut self, id: u16, bind: Bind) -> Self {
         self.hdf5.insert(id, bind);
+        self
+    }
+
+    /// Adds or replaces the codec of a Zarr name or id.
+    #[must_use]
+    pub fn with_zarr(mut self, name: &'static str, bind: BindJson) -> Self {
+        self.zarr.insert(name, bind);
         self
     }
 
@@ -73,20 +108,33 @@ impl Registry {
                 Some(bind) => bind(parameters, context).map_err(|e| e.context(label(spec))),
                 None => Err(Error::new(ErrorKind::Unsupported, format!("not supported: {}", label(spec)))),
             },
+            FilterSpec::Zarr { name, configuration } => match self.zarr.get(bare(name)) {
+                Some(bind) => bind(configuration, context).map_err(|e| e.context(label(spec))),
+                None => Err(Error::new(ErrorKind::Unsupported, format!("not supported: {}", label(spec)))),
+            },
         }
     }
 
     /// Prepares all stages of an array. A stage that cannot be prepared is an error only of the chunks that need it.
     pub fn pipeline(&self, specs: &[FilterSpec], context: &BindContext) -> Result<Pipeline> {
-        let stages = specs
-            .iter()
-            .map(|spec| {
-                let optional = match spec {
-                    FilterSpec::Hdf5 { flags, .. } => flags & 1 != 0,
-                };
-                Stage::new(label(spec), optional, self.bind(spec, context))
-            })
-            .collect();
+        let mut dtype = context.dtype.clone();
+        let mut chunk = context.chunk.to_vec();
+        let mut stages = Vec::with_capacity(specs.len());
+        for spec in specs {
+            let optional = match spec {
+                FilterSpec::Hdf5 { flags, .. } => flags & 1 != 0,
+                FilterSpec::Zarr { .. } => false,
+            };
+            // What one codec makes of the elements is what the next one sees.
+            let context = BindContext { dtype: &dtype, chunk: &chunk, chunk_bytes: context.chunk_bytes };
+            let codec = self.bind(spec, &context);
+            let after = codec.as_ref().ok().map(|c| (c.encoded_dtype(), c.encoded_shape()));
+            stages.push(Stage::new(label(spec), optional, codec));
+            if let Some((new_dtype, new_shape)) = after {
+                dtype = new_dtype.unwrap_or(dtype);
+                chunk = new_shape.unwrap_or(chunk);
+            }
+        }
         Pipeline::new(stages, context.chunk_bytes)
     }
 }
@@ -99,6 +147,16 @@ fn label(spec: &FilterSpec) -> String {
             None if !name.is_empty() => format!("filter {id} ({name})"),
             None => format!("filter {id}"),
         },
+        FilterSpec::Zarr { name, .. } => format!("codec {name}"),
+    }
+}
+
+/// The name without the prefixes that mean the same codec: `numcodecs.zlib`, and the URLs of drafts of Zarr 3.
+fn bare(name: &str) -> &str {
+    let name = name.strip_prefix("numcodecs.").unwrap_or(name);
+    match name.strip_prefix("https://purl.org/zarr/spec/codec/") {
+        Some(rest) => rest.split('/').next().unwrap_or(rest),
+        None => name,
     }
 }
 

@@ -1,7 +1,8 @@
 //! Byte shuffle: HDF5 filter 2.
 
-use super::{BindContext, Codec, Scratch, check_max, set_len, wrong_length};
+use super::{BindContext, Codec, Scratch, check_max, configuration, set_len, wrong_length};
 use crate::error::{Error, Result};
+use crate::json::Json;
 use hyperslab_kernels::shuffle;
 use std::sync::Arc;
 
@@ -17,6 +18,15 @@ pub(super) fn bind(parameters: &[u32], context: &BindContext) -> Result<Arc<dyn 
     if size == 0 {
         return Err(Error::corrupt("filter message", 0, "shuffle of elements of zero bytes"));
     }
+    Ok(Arc::new(Shuffle { size }))
+}
+
+/// Zarr's `shuffle`: `elementsize`; 0 and none mean the size of the array's elements, as netCDF writes it.
+pub(super) fn bind_json(configuration: &Json, context: &BindContext) -> Result<Arc<dyn Codec>> {
+    let size = match configuration::integer(configuration, "elementsize", 0, 0, 1 << 30)? {
+        0 => context.dtype.size().max(1),
+        size => size as usize,
+    };
     Ok(Arc::new(Shuffle { size }))
 }
 

@@ -1,8 +1,9 @@
 //! Zstandard frames: HDF5 filter 32015.
 
 use super::backend::{Failure, Unzstd, compress_zstd};
-use super::{BindContext, Codec, Scratch, corrupt, wrong_length};
+use super::{BindContext, Codec, Scratch, configuration, corrupt, wrong_length};
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::Json;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -14,6 +15,12 @@ pub(super) fn bind(parameters: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>
     // The level is a signed number in an unsigned field; the encoder brings it into range.
     let level = parameters.first().map_or(DEFAULT_LEVEL, |&l| l as i32);
     Ok(Arc::new(Zstd { level }))
+}
+
+/// Zarr's `zstd`: `level`, and `checksum`, whether frames end with one.
+pub(super) fn bind_json(configuration: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
+    let level = configuration::integer(configuration, "level", 0, i32::MIN.into(), i32::MAX.into())?;
+    Ok(Arc::new(Zstd { level: level as i32 }))
 }
 
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 //! `Display` of a [`DType`] is its canonical notation (`i32le`, `compound{"a":f64be}`, `vstr:utf8:nullterm`), which the
 //! tool prints and the conformance corpus uses. Sizes are in bytes, precisions and offsets in bits.
 
+mod code;
 mod convert;
 mod notation;
 mod number;
@@ -172,6 +173,39 @@ pub enum ReferenceKind {
     Standard,
 }
 
+/// NumPy's units of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names say all")]
+pub enum TimeUnit {
+    Generic,
+    Year,
+    Month,
+    Week,
+    Day,
+    Hour,
+    Minute,
+    Second,
+    Milli,
+    Micro,
+    Nano,
+    Pico,
+    Femto,
+    Atto,
+}
+
+/// A date and time, or the time between two: eight bytes, the most negative number for "not a time".
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DateTimeType {
+    /// Byte order.
+    pub order: ByteOrder,
+    /// Whether it is a difference. Dates count from 1970-01-01, without leap seconds.
+    pub delta: bool,
+    /// How many units a step is.
+    pub count: u32,
+    /// The unit.
+    pub unit: TimeUnit,
+}
+
 /// An element type as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -202,6 +236,15 @@ pub enum DType {
         /// Character set.
         charset: CharSet,
     },
+    /// Text of `length` characters of four bytes each, the rest NUL.
+    Utf32 {
+        /// Characters.
+        length: usize,
+        /// Byte order of a character.
+        order: ByteOrder,
+    },
+    /// A date and time, or the time between two.
+    DateTime(DateTimeType),
     /// Bytes without meaning.
     Opaque {
         /// Stored bytes.
@@ -257,6 +300,8 @@ impl DType {
         match self {
             DType::Integer(t) | DType::Bitfield(t) | DType::Time(t) => t.size,
             DType::Float(t) => t.size,
+            DType::Utf32 { length, .. } => length.saturating_mul(4),
+            DType::DateTime(_) => 8,
             DType::String { size, .. }
             | DType::VarString { size, .. }
             | DType::Opaque { size, .. }

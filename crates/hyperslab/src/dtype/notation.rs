@@ -124,6 +124,12 @@ impl fmt::Display for DType {
             DType::Time(t) => integer(f, "time", t),
             DType::Float(t) => float(f, t),
             DType::String { size, padding, charset } => write!(f, "str{size}:{charset}:{padding}"),
+            DType::Utf32 { length, order } => write!(f, "ucs4:{length}{order}"),
+            DType::DateTime(t) => {
+                let name = if t.delta { "timedelta64" } else { "datetime64" };
+                let count = if t.count == 1 { String::new() } else { t.count.to_string() };
+                write!(f, "{name}[{count}{}]{}", t.unit.abbreviation(), t.order)
+            }
             DType::VarString { padding, charset, .. } => write!(f, "vstr:{charset}:{padding}"),
             DType::Opaque { size, tag } => {
                 write!(f, "opaque{size}:")?;

@@ -5,6 +5,7 @@
 //! | integer, enum, bit field, time up to 8 bytes | its value, in the smallest of 1, 2, 4, 8 bytes that holds the stored size; integers sign-extended if signed, the others not |
 //! | wider ones, and floats | the stored bytes, reversed if big-endian |
 //! | string, opaque | the stored bytes |
+//! | UTF-32 text, dates and times | little-endian |
 //! | compound, array, complex | its parts, in order |
 //!
 //! A type is compiled once into a few moves of bytes, which are then run for every element.
@@ -120,6 +121,18 @@ fn compile(dtype: &DType, from: usize, depth: u32, moves: &mut Vec<Move>) -> Res
             Ok(size)
         }
         DType::String { .. } | DType::Opaque { .. } => {
+            copy(moves, from, size);
+            Ok(size)
+        }
+        DType::DateTime(t) => {
+            number(moves, from, size, t.order);
+            Ok(size)
+        }
+        DType::Utf32 { length, order: ByteOrder::Big } if *length > 0 => {
+            moves.push(Move::Reverse { from, width: 4, count: *length });
+            Ok(size)
+        }
+        DType::Utf32 { .. } => {
             copy(moves, from, size);
             Ok(size)
         }

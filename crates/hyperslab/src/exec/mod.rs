@@ -13,9 +13,9 @@ mod worker;
 
 pub use stats::{Cancel, ReadStats};
 
-use crate::dtype::{Conversion, Native};
+use crate::dtype::{ByteOrder, Conversion, DType, Native};
 use crate::error::{Context, Error, Result};
-use crate::plan::{Fetch, Part, ReadPlan};
+use crate::plan::{Fetch, Part, ReadPlan, Task};
 use crate::select::Selector;
 use crate::shape::to_usize;
 use hyperslab_kernels::canvas::{Axis, Canvas, Convert, Positions};
@@ -37,6 +37,19 @@ pub enum Form {
     },
 }
 
+/// What a read gives for chunks that were never written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MissingChunks {
+    /// The fill value of the array.
+    #[default]
+    Fill,
+    /// NaN, where elements are floats; otherwise the fill value.
+    Nan,
+    /// An error of kind [`NotFound`](crate::ErrorKind::NotFound).
+    Raise,
+}
+
 /// How a plan is run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
@@ -44,6 +57,8 @@ pub struct RunOptions {
     pub threads: Option<usize>,
     /// Stops the run.
     pub cancel: Option<Cancel>,
+    /// What chunks are that were never written.
+    pub missing: MissingChunks,
 }
 
 /// The memory of a result.
@@ -94,7 +109,7 @@ pub fn run(plan: &ReadPlan, form: Form, output: Output<'_>, options: &RunOptions
     Ok(stats)
 }
 
-fn conversion(dtype: &crate::dtype::DType, plan: &ReadPlan, form: Form) -> Result<Conversion> {
+fn conversion(dtype: &DType, plan: &ReadPlan, form: Form) -> Result<Conversion> {
     match form {
         Form::Stored => Conversion::between(dtype, plan.dtype()),
         Form::Native { native, exact } => Conversion::new(dtype, native, exact),
@@ -119,6 +134,25 @@ fn fill_element(stored: &[u8], conversion: &Conversion) -> Result<Vec<u8>> {
     Ok(fill)
 }
 
+/// A stored NaN, of types that have one that is known here.
+fn nan(dtype: &DType) -> Option<Vec<u8>> {
+    match dtype {
+        DType::Float(t) if t.is_ieee() => {
+            let mut nan = match t.size {
+                2 => half::f16::NAN.to_le_bytes().to_vec(),
+                4 => f32::NAN.to_le_bytes().to_vec(),
+                _ => f64::NAN.to_le_bytes().to_vec(),
+            };
+            if t.order == ByteOrder::Big {
+                nan.reverse();
+            }
+            Some(nan)
+        }
+        DType::Complex { base } => nan(base).map(|part| part.repeat(2)),
+        _ => None,
+    }
+}
+
 /// What all workers on one part share.
 struct Job<'a> {
     part: &'a Part,
@@ -129,6 +163,7 @@ struct Job<'a> {
     /// Whether chunks that were never written hold the fill value already.
     filled: bool,
     cancel: Option<&'a Cancel>,
+    missing: MissingChunks,
     /// The next unit, or task of a remote unit, that nobody has taken.
     next: AtomicUsize,
     /// The first task in the order of the plan that is known to fail: what comes before it is still done, so that the
@@ -192,10 +227,15 @@ fn run_part(
     let axes = axes(part)?;
     let canvas = Canvas::new(out, conversion.target_size(), axes)
         .ok_or_else(|| Error::invalid("the parts of a plan do not fit its result"))?;
-    // Fills stand first. A fill value that nobody wants may be one that does not convert.
-    let fill = match part.tasks.first().map(|t| t.fetch) {
-        Some(Fetch::Fill) => fill_element(&part.fill, &conversion).context(|| "fill value")?,
-        _ => Vec::new(),
+    // Fills stand first, objects that turn out not to be there last. A fill value that nobody wants may be one that does
+    // not convert.
+    let wanted =
+        |task: Option<&Task>| task.is_some_and(|t| matches!(t.fetch, Fetch::Fill | Fetch::Object { .. }));
+    let fill = if wanted(part.tasks.first()) || wanted(part.tasks.last()) {
+        let nan = (options.missing == MissingChunks::Nan).then(|| nan(&part.dtype)).flatten();
+        fill_element(nan.as_deref().unwrap_or(&part.fill), &conversion).context(|| "fill value")?
+    } else {
+        Vec::new()
     };
     let job = Job {
         part,
@@ -204,6 +244,7 @@ fn run_part(
         filled: zeroed && fill.iter().all(|&b| b == 0),
         fill,
         cancel: options.cancel.as_ref(),
+        missing: options.missing,
         next: AtomicUsize::new(0),
         failed: AtomicUsize::new(usize::MAX),
         error: Mutex::new(None),

@@ -5,6 +5,7 @@ use super::{Cancel, Job, ReadStats, pool};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Fetch, Task};
 use crate::source::ByteRange;
+use crate::source::store::Get;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,6 +16,8 @@ use std::sync::mpsc::sync_channel;
 #[derive(Default)]
 struct Fetched {
     sources: BTreeMap<usize, (Vec<ByteRange>, Vec<Bytes>)>,
+    /// What the stores say of each object, by the number of its key.
+    objects: BTreeMap<usize, Option<Bytes>>,
 }
 
 impl Fetched {
@@ -52,6 +55,26 @@ fn fetch(job: &Job<'_>, unit: &Range<usize>, stats: &mut ReadStats) -> Result<Fe
         stats.requests += ranges.len() as u64;
         stats.bytes_read += ranges.iter().map(|r| r.length).sum::<u64>();
         fetched.sources.insert(source, (ranges, bytes));
+    }
+    let mut wanted: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for task in job.part.tasks.get(unit.clone()).unwrap_or(&[]) {
+        if let Fetch::Object { store, key } = task.fetch {
+            wanted.entry(store).or_default().push(key);
+        }
+    }
+    for (store, keys) in wanted {
+        let Some((from, _)) = job.part.stores.get(store) else { continue };
+        let gets: Vec<Get> =
+            keys.iter().filter_map(|&key| job.part.keys.get(key)).map(|key| Get::whole(&**key)).collect();
+        let answers = from.get_many(&gets);
+        stats.requests += gets.len() as u64;
+        for (key, answer) in keys.into_iter().zip(answers) {
+            let answer = answer.map_err(|e| match job.part.keys.get(key) {
+                Some(name) => e.context(format!("{name} of {}", from.name())),
+                None => e,
+            })?;
+            fetched.objects.insert(key, answer);
+        }
     }
     Ok(fetched)
 }
@@ -127,6 +150,10 @@ fn one(job: &Job<'_>, worker: &mut worker::Worker, task: &Task, fetched: &Fetche
             worker.decoded(job, task, encoded, mask)
         }
         Fetch::Stored { source, .. } => worker.stored(job, task, |range| fetched.get(source, range)),
+        Fetch::Object { key, .. } => match fetched.objects.get(&key) {
+            Some(bytes) => worker.object(job, task, bytes.as_deref()),
+            None => Err(Error::new(ErrorKind::Io, "the store gave no answer for the object of a chunk")),
+        },
         _ => worker.in_memory(job, task),
     }
 }

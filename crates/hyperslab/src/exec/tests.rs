@@ -163,7 +163,7 @@ impl Fixture {
     ) -> Result<(Vec<u8>, ReadStats)> {
         let plan = self.plan(self.resolve(selection))?;
         let mut bytes = vec![if zeroed { 0 } else { 0xab }; plan.count()? * element_size(&plan, form)];
-        let options = RunOptions { threads: Some(threads), cancel: None };
+        let options = RunOptions { threads: Some(threads), cancel: None, ..RunOptions::default() };
         let stats = run(&plan, form, Output { bytes: &mut bytes, zeroed }, &options)?;
         Ok((bytes, stats))
     }
@@ -366,7 +366,7 @@ fn a_cancelled_read_stops() {
         let plan = fixture.plan(Region::all(&[64, 64])).unwrap();
         let cancel = Cancel::new();
         cancel.cancel();
-        let options = RunOptions { threads: Some(2), cancel: Some(cancel) };
+        let options = RunOptions { threads: Some(2), cancel: Some(cancel), ..RunOptions::default() };
         let mut bytes = vec![0; 64 * 64 * 4];
         let error =
             run(&plan, Form::Stored, Output { bytes: &mut bytes, zeroed: true }, &options).unwrap_err();

@@ -1,13 +1,13 @@
 //! One worker: fetches, decodes, converts and places the tasks of a unit.
 
-use super::{Job, ReadStats};
+use super::{Job, MissingChunks, ReadStats};
 use crate::codec::Scratch;
 use crate::dtype::Conversion;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Fetch, Span, Task};
 use crate::select::{ChunkPart, Piece};
 use crate::shape::to_usize;
-use crate::source::{ByteRange, Source};
+use crate::source::{ByteRange, Source, Store};
 use hyperslab_kernels::canvas::{Input, Lane, PlaceError, Tile, Verbatim};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -203,25 +203,53 @@ impl Worker {
                 }
                 Ok(())
             }
+            Fetch::Object { store, key } => {
+                let bytes = object(job, store, key, |store, key| store.get(key))?;
+                self.stats.requests += 1;
+                self.object(job, task, bytes.as_deref())
+            }
             _ => self.in_memory(job, task),
         }
+    }
+
+    /// Does a task whose chunk is an object, given its bytes if there is one.
+    pub(super) fn object(&mut self, job: &Job<'_>, task: &Task, bytes: Option<&[u8]>) -> Result<()> {
+        let Some(bytes) = bytes else { return self.fill(job, task) };
+        self.stats.bytes_read += bytes.len() as u64;
+        let pipeline = &job.part.pipeline;
+        if !pipeline.is_empty() {
+            return self.decoded(job, task, bytes, 0);
+        }
+        if bytes.len() as u64 != pipeline.chunk_bytes() {
+            let wanted = usize::try_from(pipeline.chunk_bytes()).unwrap_or(usize::MAX);
+            return Err(crate::codec::wrong_length("unfiltered chunk", bytes.len(), wanted));
+        }
+        let chunk = chunk_of(job, task)?;
+        self.stats.chunks_copied += 1;
+        place(&mut claim(job, &chunk)?, &lanes(&chunk, &[]), bytes, 0, job.conversion)
+    }
+
+    /// Places the fill value.
+    fn fill(&mut self, job: &Job<'_>, task: &Task) -> Result<()> {
+        if job.missing == MissingChunks::Raise {
+            return Err(Error::new(ErrorKind::NotFound, "the chunk was never written"));
+        }
+        self.stats.chunks_filled += 1;
+        if job.filled {
+            return Ok(());
+        }
+        let chunk = chunk_of(job, task)?;
+        let mut tile = claim(job, &chunk)?;
+        // Every element from the same place.
+        let mut lanes = lanes(&chunk, &[]);
+        lanes.iter_mut().for_each(|lane| lane.input = Input::Even { start: 0, step: 0 });
+        place(&mut tile, &lanes, &job.fill, 0, &Conversion::stored(job.fill.len()))
     }
 
     /// Does a task that needs nothing from a source.
     pub(super) fn in_memory(&mut self, job: &Job<'_>, task: &Task) -> Result<()> {
         match task.fetch {
-            Fetch::Fill => {
-                self.stats.chunks_filled += 1;
-                if job.filled {
-                    return Ok(());
-                }
-                let chunk = chunk_of(job, task)?;
-                let mut tile = claim(job, &chunk)?;
-                // Every element from the same place.
-                let mut lanes = lanes(&chunk, &[]);
-                lanes.iter_mut().for_each(|lane| lane.input = Input::Even { start: 0, step: 0 });
-                place(&mut tile, &lanes, &job.fill, 0, &Conversion::stored(job.fill.len()))
-            }
+            Fetch::Fill => self.fill(job, task),
             Fetch::Inline { index, mask } => {
                 let bytes = job.part.inline_bytes(index)?.clone();
                 self.decoded(job, task, &bytes, mask)
@@ -233,7 +261,7 @@ impl Worker {
                 self.stats.chunks_copied += 1;
                 place(&mut claim(job, &chunk)?, &lanes(&chunk, &[]), from, 0, job.conversion)
             }
-            Fetch::Encoded { .. } | Fetch::Stored { .. } => {
+            Fetch::Encoded { .. } | Fetch::Stored { .. } | Fetch::Object { .. } => {
                 Err(Error::invalid("a task of a source has no bytes"))
             }
         }
@@ -295,6 +323,19 @@ fn source_of<'a>(job: &Job<'a>, number: usize) -> Result<&'a Arc<dyn Source>> {
     job.part.sources.get(number).ok_or_else(|| Error::invalid("a plan names a source that it does not hold"))
 }
 
+/// What `get` says of the object of a task.
+fn object<T>(
+    job: &Job<'_>,
+    store: usize,
+    key: usize,
+    get: impl FnOnce(&dyn Store, &str) -> Result<T>,
+) -> Result<T> {
+    match (job.part.stores.get(store), job.part.keys.get(key)) {
+        (Some((store, _)), Some(key)) => get(&**store, key),
+        _ => Err(Error::invalid("a plan names an object that it does not hold")),
+    }
+}
+
 fn chunk_of<'a>(job: &Job<'a>, task: &Task) -> Result<ChunkPart<'a>> {
     job.part.projection.get(task.chunk).ok_or_else(|| Error::invalid("a plan names a chunk outside of it"))
 }
@@ -313,6 +354,10 @@ pub(super) fn describe(job: &Job<'_>, task: &Task, error: Error) -> Error {
         Fetch::Encoded { source, offset, .. } | Fetch::Stored { source, offset, .. } => {
             let name = job.part.sources.get(source).map_or(String::new(), |s| s.name());
             error.at("chunk", offset).context(format!("chunk {coord:?} in {name}"))
+        }
+        Fetch::Object { store, key } => {
+            let name = object(job, store, key, |store, key| Ok(format!("{key} of {}", store.name())));
+            error.context(format!("chunk {coord:?}, {}", name.unwrap_or_default()))
         }
         _ => error.context(format!("chunk {coord:?}")),
     }

@@ -4,6 +4,7 @@ pub mod hdf5;
 pub mod netcdf3;
 #[cfg(test)]
 mod tests;
+pub mod zarr;
 
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
@@ -14,6 +15,7 @@ use hdf5::superblock::Superblock;
 use netcdf3::NetCdf3;
 use netcdf3::header::Version;
 use std::sync::Arc;
+use zarr::Zarr;
 
 /// Opens what is in `source`, whatever its name, by its content. Files that it names are found through `neighbours`.
 pub fn open(source: Arc<dyn Source>, neighbours: Neighbours, limits: Limits) -> Result<Arc<dyn Hierarchy>> {
@@ -32,16 +34,18 @@ pub fn open(source: Arc<dyn Source>, neighbours: Neighbours, limits: Limits) -> 
     Err(unknown(head).context(name))
 }
 
-/// Opens the hierarchy in a store.
-pub fn open_store(store: Arc<dyn Store>, _limits: Limits) -> Result<Arc<dyn Hierarchy>> {
-    Err(Error::unsupported("hierarchies of Zarr").context(store.name()))
+/// Opens what is in `store`: a Zarr hierarchy.
+pub fn open_store(store: Arc<dyn Store>, limits: Limits) -> Result<Arc<dyn Hierarchy>> {
+    let name = store.name();
+    let file: Arc<dyn Hierarchy> = Zarr::open(store, &limits).context(|| name)?;
+    Ok(file)
 }
 
 /// The error for a file that starts with `head` and is not of a format that can be read.
 fn unknown(head: &[u8]) -> Error {
     let what = match head {
         [] => return Error::new(ErrorKind::Truncated, "the file is empty"),
-        [b'P', b'K', 3, 4, ..] => "zip files (a Zarr store, perhaps)",
+        [b'P', b'K', 3, 4, ..] => "zip files without a Zarr document in them",
         [0x0e, 0x03, 0x13, 0x01, ..] => "HDF4 files",
         [b'G', b'R', b'I', b'B', ..] => "GRIB files",
         _ => {

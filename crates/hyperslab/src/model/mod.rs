@@ -14,7 +14,9 @@ pub use value::{Column, Elements, FixedColumn, Value};
 use crate::codec::FilterSpec;
 use crate::dtype::{DType, ReferenceKind};
 use crate::error::{Error, Result};
+use crate::json::Json;
 use crate::shape::{Coord, Name};
+use crate::source::store::Store;
 use crate::source::{Source, Traffic};
 use bytes::Bytes;
 use std::fmt;
@@ -250,6 +252,14 @@ pub enum ChunkRef {
         /// Bit *i* set: stage *i* of the pipeline was skipped for this chunk.
         mask: u32,
     },
+    /// All of an object, through all stages of the pipeline. If the store says that there is no such object, the chunk
+    /// was never written.
+    Object {
+        /// The store.
+        store: Arc<dyn Store>,
+        /// The key of the object.
+        key: Arc<str>,
+    },
 }
 
 /// The lookup at the waist. Implementations may read metadata, in batches, and never data.
@@ -307,6 +317,11 @@ pub struct HeapRef {
     pub index: u32,
 }
 
+impl HeapRef {
+    /// In place of a count of items: as many as the object holds; of a text all of it, NULs too.
+    pub const WHOLE: u64 = u64::MAX;
+}
+
 /// What a file is, in the words of its format, for `info`.
 #[derive(Clone, Debug, Default)]
 pub struct FileInfo {
@@ -318,6 +333,17 @@ pub struct FileInfo {
     pub version: u32,
     /// Further words in order: `("root group", "object header at 0x60")`.
     pub notes: Vec<(&'static str, String)>,
+}
+
+/// The JSON documents that describe an object of a Zarr store.
+#[derive(Clone, Debug)]
+pub struct Documents {
+    /// The version of the format: 2 or 3.
+    pub version: u8,
+    /// `zarr.json`, `.zarray` or `.zgroup`.
+    pub metadata: Json,
+    /// The attributes: a member of `zarr.json`, or `.zattrs`; an empty object if there are none.
+    pub attributes: Json,
 }
 
 /// A tree of objects in one file or store, to be read. Every call may read metadata.
@@ -364,6 +390,12 @@ pub trait Hierarchy: Send + Sync + fmt::Debug {
 
     /// The bytes of heap objects, in the order of the questions.
     fn heap_objects(&self, refs: &[HeapRef]) -> Result<Vec<Bytes>>;
+
+    /// The documents that describe an object, where the format keeps such; `None` elsewhere, and for groups that only
+    /// the names of their members tell of.
+    fn documents(&self, _node: &NodeId) -> Result<Option<Documents>> {
+        Ok(None)
+    }
 
     /// What a stored reference points to.
     fn reference(&self, kind: ReferenceKind, stored: &[u8]) -> Result<Reference>;

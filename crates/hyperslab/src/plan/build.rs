@@ -6,7 +6,7 @@ use crate::limits::Limits;
 use crate::model::{ChunkGrid, ChunkRef};
 use crate::select::{Projection, Region};
 use crate::shape::{Coord, byte_count, element_count, to_usize};
-use crate::source::{ByteRange, Latency, Source};
+use crate::source::{ByteRange, Latency, Source, Store};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -66,12 +66,14 @@ impl Part {
             pipeline: origin.pipeline.clone(),
             sources: Vec::new(),
             hints: Vec::new(),
+            stores: Vec::new(),
+            keys: Vec::new(),
             inline: Vec::new(),
             tasks: Vec::new(),
             units: Vec::new(),
         };
         part.tasks.reserve_exact(to_usize(part.projection.len())?);
-        let mut finder = Finder { known: HashMap::new() };
+        let mut finder = Finder { known: HashMap::new(), stores: HashMap::new() };
         if part.projection.is_empty() {
             return Ok(part);
         }
@@ -104,6 +106,13 @@ impl Part {
             ChunkRef::Range { source, offset, length, .. } => {
                 (Some((finder.source(self, source), *offset)), *length)
             }
+            ChunkRef::Object { store, key } => match store.open(key)? {
+                None => (None, needed),
+                Some(source) => {
+                    let length = source.len()?;
+                    (Some((finder.source(self, &source), 0)), length)
+                }
+            },
         };
         if length < needed {
             return Err(Error::new(
@@ -200,6 +209,11 @@ impl Part {
                     Fetch::Encoded { source, offset, length, mask }
                 }
             }
+            ChunkRef::Object { store, key } => {
+                let store = finder.store(self, &store);
+                self.keys.push(key);
+                Fetch::Object { store, key: self.keys.len() - 1 }
+            }
         })
     }
 }
@@ -211,6 +225,7 @@ fn wrong_count(wanted: usize, got: usize) -> Error {
 /// Numbers the sources of a part, each once.
 struct Finder {
     known: HashMap<*const (), usize>,
+    stores: HashMap<*const (), usize>,
 }
 
 impl Finder {
@@ -224,12 +239,22 @@ impl Finder {
     }
 }
 
+impl Finder {
+    fn store(&mut self, part: &mut Part, store: &Arc<dyn Store>) -> usize {
+        *self.stores.entry(Arc::as_ptr(store).cast()).or_insert_with(|| {
+            part.stores.push((store.clone(), store.hints()));
+            part.stores.len() - 1
+        })
+    }
+}
+
 /// Fills first, then what is in memory, then by place in the sources.
 fn order(task: &Task) -> (u8, usize, u64) {
     match task.fetch {
         Fetch::Fill => (0, 0, task.chunk),
         Fetch::Inline { index, .. } | Fetch::InlineStored { index, .. } => (1, index, task.chunk),
         Fetch::Encoded { source, offset, .. } | Fetch::Stored { source, offset, .. } => (2, source, offset),
+        Fetch::Object { store, key } => (3, store, key as u64),
     }
 }
 
@@ -256,6 +281,8 @@ fn units(part: &Part, limits: &Limits) -> Result<Vec<Range<usize>>> {
     let mut units: Vec<Range<usize>> = Vec::new();
     // Source, end of its last range, and bytes of the unit that is being made.
     let mut open: Option<(usize, u64, u64)> = None;
+    // Store and bytes of the unit of objects that is being made.
+    let mut objects: Option<(usize, u64)> = None;
     // Fetching, waiting and decoding: three batches may be there at a time.
     let remote_unit = (limits.in_flight / 3).max(1);
     let fill_unit = 64;
@@ -271,6 +298,19 @@ fn units(part: &Part, limits: &Limits) -> Result<Vec<Range<usize>>> {
                     Some(last) if last.len() < fill_unit => last.end = i + 1,
                     _ => units.push(i..i + 1),
                 }
+                continue;
+            }
+            Fetch::Object { store, .. } if part.is_remote(task) => {
+                // How long an object is, is not known before it is there: hardly more than what it decodes to.
+                let length = part.pipeline.chunk_bytes().max(1);
+                let joins =
+                    objects.is_some_and(|(same, bytes)| same == store && bytes + length <= remote_unit);
+                let before = objects.map_or(0, |(_, bytes)| bytes);
+                match units.last_mut() {
+                    Some(last) if joins => last.end = i + 1,
+                    _ => units.push(i..i + 1),
+                }
+                objects = Some((store, if joins { before + length } else { length }));
                 continue;
             }
             _ => {

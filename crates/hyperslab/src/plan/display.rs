@@ -65,11 +65,17 @@ impl ReadPlan {
             for task in &part.tasks {
                 match task.fetch {
                     Fetch::Fill => sum.fills += 1,
-                    Fetch::Inline { .. } | Fetch::Encoded { .. } => {
+                    Fetch::Object { .. } if part.pipeline.is_empty() => sum.copied += 1,
+                    Fetch::Inline { .. } | Fetch::Encoded { .. } | Fetch::Object { .. } => {
                         sum.decoded += 1;
                         sum.bytes_decoded += chunk;
                     }
                     Fetch::Stored { .. } | Fetch::InlineStored { .. } => sum.copied += 1,
+                }
+                if let Fetch::Object { .. } = task.fetch {
+                    // Its length is known only when it is there.
+                    sum.requests += 1;
+                    sum.worker_bytes = sum.worker_bytes.max(3 * chunk);
                 }
                 if let Fetch::Encoded { length, .. } = task.fetch {
                     sum.worker_bytes = sum.worker_bytes.max(length.saturating_add(2 * chunk));
@@ -199,6 +205,17 @@ impl Part {
             let wanted = part.count();
             match task.fetch {
                 Fetch::Fill => {}
+                Fetch::Object { store, key } => {
+                    let name = self.stores.get(store).map_or(String::new(), |(s, _)| s.name());
+                    let key = self.keys.get(key).map_or("", |k| k);
+                    let stages: Vec<&str> = self.pipeline.names().collect();
+                    let how = if stages.is_empty() {
+                        String::new()
+                    } else {
+                        format!("decode by {}, ", stages.join(", "))
+                    };
+                    writeln!(f, "      get {key} of {name}, {how}take {wanted} elements of chunk {coord:?}")?;
+                }
                 Fetch::Inline { .. } | Fetch::Encoded { .. } => {
                     let stages: Vec<&str> = self.pipeline.names().collect();
                     writeln!(
@@ -220,6 +237,7 @@ impl Part {
 
     /// Whether any of its sources is remote.
     pub fn has_remote(&self) -> bool {
-        self.hints.iter().any(|h| h.latency == Latency::Remote)
+        let stores = self.stores.iter().map(|(_, h)| h);
+        self.hints.iter().chain(stores).any(|h| h.latency == Latency::Remote)
     }
 }

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::select::{Projection, Region};
 use crate::shape::{byte_count, element_count, to_usize};
-use crate::source::{ByteRange, Latency, ReadHints, Source};
+use crate::source::{ByteRange, Latency, ReadHints, Source, Store};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
@@ -58,6 +58,10 @@ pub struct Part {
     pub(crate) pipeline: Arc<Pipeline>,
     pub(crate) sources: Vec<Arc<dyn Source>>,
     pub(crate) hints: Vec<ReadHints>,
+    /// Stores that chunks are objects of, with their costs.
+    pub(crate) stores: Vec<(Arc<dyn Store>, ReadHints)>,
+    /// Keys of these objects.
+    pub(crate) keys: Vec<Arc<str>>,
     /// Encoded bytes that are in memory.
     pub(crate) inline: Vec<Bytes>,
     pub(crate) tasks: Vec<Task>,
@@ -82,6 +86,8 @@ pub(crate) enum Fetch {
     Inline { index: usize, mask: u32 },
     /// Encoded bytes of a source, all of them.
     Encoded { source: usize, offset: u64, length: u64, mask: u32 },
+    /// Encoded bytes, or elements as stored, that are an object of a store: the fill value if it is not there.
+    Object { store: usize, key: usize },
     /// Elements as stored, in a source, from here on: only what is wanted is read.
     Stored { source: usize, offset: u64, length: u64 },
     /// Elements as stored, in memory, from this byte on.
@@ -182,7 +188,9 @@ impl Part {
     /// The ranges of the source that a task reads; none for what is in memory.
     pub(crate) fn spans(&self, task: &Task) -> Result<Vec<Span>> {
         match task.fetch {
-            Fetch::Fill | Fetch::Inline { .. } | Fetch::InlineStored { .. } => Ok(Vec::new()),
+            Fetch::Fill | Fetch::Inline { .. } | Fetch::InlineStored { .. } | Fetch::Object { .. } => {
+                Ok(Vec::new())
+            }
             Fetch::Encoded { offset, length, .. } => {
                 Ok(vec![Span { range: ByteRange::new(offset, length), base: 0, windows: Vec::new() }])
             }
@@ -199,6 +207,9 @@ impl Part {
         match task.fetch {
             Fetch::Encoded { source, .. } | Fetch::Stored { source, .. } => {
                 self.hints.get(source).is_some_and(|h| h.latency == Latency::Remote)
+            }
+            Fetch::Object { store, .. } => {
+                self.stores.get(store).is_some_and(|(_, h)| h.latency == Latency::Remote)
             }
             _ => false,
         }

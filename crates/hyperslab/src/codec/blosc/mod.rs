@@ -12,8 +12,9 @@ mod ndim;
 #[cfg(test)]
 mod tests;
 
-use super::{BindContext, Codec, Scratch, check_max, set_len, wrong_length};
+use super::{BindContext, Codec, Scratch, check_max, configuration, set_len, wrong_length};
 use crate::error::{Error, Result};
+use crate::json::Json;
 use chunk::Header;
 use encode::Options;
 use std::sync::Arc;
@@ -33,6 +34,45 @@ pub(super) fn bind(parameters: &[u32], context: &BindContext) -> Result<Arc<dyn 
             level: value(4, 5).min(9),
             shuffle: value(5, 1),
             compressor: value(6, 0),
+        },
+    }))
+}
+
+/// Zarr's `blosc`: `cname`, `clevel`, `shuffle` (Zarr 2: 0 none, 1 bytes, 2 bits, −1 bits for elements of one byte;
+/// Zarr 3: `noshuffle`, `shuffle`, `bitshuffle`), `typesize`, `blocksize`.
+pub(super) fn bind_json(configuration: &Json, context: &BindContext) -> Result<Arc<dyn Codec>> {
+    let size = i64::try_from(context.dtype.size()).unwrap_or(1);
+    let size = configuration::integer(configuration, "typesize", size, 0, i64::MAX)?;
+    let shuffle = match configuration.get("shuffle") {
+        Some(Json::Text(text)) => match text.as_str() {
+            "noshuffle" => 0,
+            "shuffle" => 1,
+            "bitshuffle" => 2,
+            other => return Err(Error::unsupported(format_args!("Blosc's shuffle {other:?}"))),
+        },
+        _ => match configuration::integer(configuration, "shuffle", 1, -1, 2)? {
+            -1 => {
+                if size == 1 {
+                    2
+                } else {
+                    1
+                }
+            }
+            other => other as u32,
+        },
+    };
+    let compressors = ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"];
+    let name = configuration::text(configuration, "cname")?.unwrap_or("lz4");
+    let compressor = compressors
+        .iter()
+        .position(|c| *c == name)
+        .ok_or_else(|| Error::unsupported(format_args!("Blosc's compressor {name:?}")))?;
+    Ok(Arc::new(Blosc {
+        options: Options {
+            size: u8::try_from(size).unwrap_or(1).max(1),
+            level: configuration::integer(configuration, "clevel", 5, 0, 9)? as u32,
+            shuffle,
+            compressor: compressor as u32,
         },
     }))
 }

@@ -40,6 +40,8 @@ impl Layout {
         match dtype {
             DType::Integer(t) | DType::Bitfield(t) | DType::Time(t) => Some(Layout::Integer(t.clone())),
             DType::Float(t) => Some(Layout::Float(t.clone())),
+            // The number of units since 1970, or of a difference.
+            DType::DateTime(t) => Some(Layout::Integer(IntegerType::new(8, t.order, true))),
             DType::Enum { base, .. } => match &**base {
                 DType::Integer(t) | DType::Bitfield(t) => Some(Layout::Integer(t.clone())),
                 _ => None,

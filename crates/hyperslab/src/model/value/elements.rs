@@ -253,6 +253,9 @@ impl Decode<'_> {
         if count == 0 {
             return Some(Bytes::new());
         }
+        if count == HeapRef::WHOLE {
+            return objects.get(place).cloned();
+        }
         let object = objects.get(place).filter(|o| !o.is_empty())?;
         let length = usize::try_from(count).unwrap_or(usize::MAX).min(object.len());
         let end = object.iter().take(length).position(|&b| b == 0).unwrap_or(length);
@@ -270,7 +273,10 @@ impl Decode<'_> {
             if object.is_empty() {
                 continue;
             }
-            let items = to_usize(count)?;
+            let items = match count {
+                HeapRef::WHOLE => object.len() / size.max(1),
+                count => to_usize(count)?,
+            };
             let part = items.checked_mul(size).and_then(|n| object.get(..n)).ok_or_else(|| {
                 Error::new(
                     ErrorKind::Corrupt,

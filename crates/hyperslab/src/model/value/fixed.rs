@@ -1,7 +1,7 @@
 //! Values of elements whose parts all have a fixed size.
 
 use super::Value;
-use crate::dtype::{DType, FloatType, IntegerType, StringPadding};
+use crate::dtype::{ByteOrder, DType, DateTimeType, FloatType, IntegerType, StringPadding};
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::{Name, to_usize};
 use bytes::Bytes;
@@ -16,6 +16,8 @@ pub(super) enum Decoder {
     Single(FloatType),
     Float(FloatType),
     Text(StringPadding),
+    Utf32(ByteOrder),
+    DateTime(DateTimeType),
     Opaque,
     Bool { integer: IntegerType, truth: Vec<u8> },
     Enum { integer: Option<IntegerType>, names: HashMap<Vec<u8>, Name> },
@@ -43,6 +45,8 @@ impl Decoder {
             DType::Float(t) if t.is_ieee() && t.size == 4 => Decoder::Single(t.clone()),
             DType::Float(t) => Decoder::Float(t.clone()),
             DType::String { padding, .. } => Decoder::Text(*padding),
+            DType::Utf32 { order, .. } => Decoder::Utf32(*order),
+            DType::DateTime(t) => Decoder::DateTime(t.clone()),
             DType::Opaque { .. } => Decoder::Opaque,
             DType::Enum { base, members } => match (base.as_ref(), members.as_slice()) {
                 (DType::Integer(t), [no, yes])
@@ -90,6 +94,20 @@ impl Decoder {
             Decoder::Single(t) => Value::Single(t.value(raw) as f32),
             Decoder::Float(t) => Value::Double(t.value(raw)),
             Decoder::Text(padding) => text(trim(raw, *padding)),
+            Decoder::Utf32(order) => {
+                let units = raw.as_chunks::<4>().0.iter().map(|unit| match order {
+                    ByteOrder::Big => u32::from_be_bytes(*unit),
+                    _ => u32::from_le_bytes(*unit),
+                });
+                let text: String =
+                    units.map(|unit| char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+                Value::Text(text.trim_end_matches('\0').to_owned())
+            }
+            Decoder::DateTime(t) => match (t.text(raw), t.value(raw)) {
+                (Some(text), _) => Value::Text(text),
+                (None, Some(value)) => Value::Integer(value.into()),
+                (None, None) => Value::Null,
+            },
             Decoder::Opaque => Value::Bytes(Bytes::copy_from_slice(raw)),
             Decoder::Bool { truth, .. } if raw == truth.as_slice() => Value::Bool(true),
             Decoder::Bool { integer, .. } => match integer.value(raw) {

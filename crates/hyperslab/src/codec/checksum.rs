@@ -1,0 +1,146 @@
+//! Checksums of Zarr: `crc32`, `crc32c` and `adler32`, four little-endian bytes before or behind the data.
+
+use super::{BindContext, Codec, Scratch, check_max, corrupt};
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::{Json, wrong_member};
+use std::sync::Arc;
+
+/// `location`, `start` or `end`, by default `start`.
+pub(super) fn bind_crc32(configuration: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
+    bind("crc32", crc32, configuration, true)
+}
+
+/// `location`, by default `start`.
+pub(super) fn bind_adler32(configuration: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
+    bind("adler32", adler32, configuration, true)
+}
+
+/// `location`, by default `end`, the only place that Zarr 3 has.
+pub(super) fn bind_crc32c(configuration: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
+    bind("crc32c", crc32c::crc32c, configuration, false)
+}
+
+fn bind(
+    name: &'static str,
+    sum: fn(&[u8]) -> u32,
+    configuration: &Json,
+    start: bool,
+) -> Result<Arc<dyn Codec>> {
+    let start = match super::configuration::text(configuration, "location")? {
+        None => start,
+        Some("start") => true,
+        Some("end") => false,
+        Some(other) => {
+            return Err(wrong_member("location", format_args!("{other:?} is neither start nor end")));
+        }
+    };
+    Ok(Arc::new(Checksum { name, sum, start }))
+}
+
+/// The CRC of gzip and zip.
+fn crc32(data: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(data);
+    crc.sum()
+}
+
+/// The checksum of zlib.
+fn adler32(data: &[u8]) -> u32 {
+    const MODULUS: u32 = 65_521;
+    let (mut a, mut b) = (1u32, 0u32);
+    // So many bytes cannot overflow 32 bits.
+    for block in data.chunks(5552) {
+        for &byte in block {
+            a += u32::from(byte);
+            b += a;
+        }
+        a %= MODULUS;
+        b %= MODULUS;
+    }
+    b << 16 | a
+}
+
+/// Stored bytes of a checksum.
+const SUM: usize = 4;
+
+#[derive(Debug)]
+struct Checksum {
+    name: &'static str,
+    sum: fn(&[u8]) -> u32,
+    start: bool,
+}
+
+impl Checksum {
+    fn verify<'a>(&self, input: &'a [u8]) -> Result<&'a [u8]> {
+        let parts = if self.start {
+            input.split_first_chunk::<SUM>().map(|(sum, data)| (data, sum))
+        } else {
+            input.split_last_chunk::<SUM>()
+        };
+        let (data, stored) = parts.ok_or_else(|| {
+            corrupt(self.name, format_args!("{} bytes cannot hold the checksum", input.len()))
+        })?;
+        let (stored, computed) = (u32::from_le_bytes(*stored), (self.sum)(data));
+        if stored != computed {
+            let name = self.name;
+            return Err(Error::new(
+                ErrorKind::Checksum,
+                format!("{name}: checksum mismatch: stored {stored:#010x}, computed {computed:#010x}"),
+            ));
+        }
+        Ok(data)
+    }
+}
+
+impl Codec for Checksum {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn decode(&self, input: &[u8], out: &mut Vec<u8>, max: usize, _: &mut Scratch) -> Result<()> {
+        let data = self.verify(input)?;
+        check_max(self.name, data.len() as u64, max)?;
+        out.clear();
+        out.extend_from_slice(data);
+        Ok(())
+    }
+
+    fn encode(&self, input: &[u8], out: &mut Vec<u8>, _: &mut Scratch) -> Result<()> {
+        let sum = (self.sum)(input).to_le_bytes();
+        out.clear();
+        out.reserve(input.len() + SUM);
+        if self.start {
+            out.extend_from_slice(&sum);
+        }
+        out.extend_from_slice(input);
+        if !self.start {
+            out.extend_from_slice(&sum);
+        }
+        Ok(())
+    }
+
+    fn decoded_bound(&self, encoded: u64) -> u64 {
+        encoded.saturating_sub(SUM as u64)
+    }
+
+    fn encoded_len(&self, decoded: u64) -> Option<u64> {
+        decoded.checked_add(SUM as u64)
+    }
+
+    fn view<'a>(&self, input: &'a [u8]) -> Option<Result<&'a [u8]>> {
+        (!self.start).then(|| self.verify(input))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The check values of the algorithms' definitions.
+    #[test]
+    fn known_sums() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32c::crc32c(b"123456789"), 0xe306_9283);
+        assert_eq!(adler32(b"Wikipedia"), 0x11e6_0398);
+    }
+}

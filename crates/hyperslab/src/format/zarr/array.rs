@@ -1,0 +1,343 @@
+//! What the document of an array says, in either version of the format.
+
+use super::fill;
+use super::key::KeyEncoding;
+use super::types::{self, Element, Variable};
+use crate::codec::FilterSpec;
+use crate::dtype::{ByteOrder, DType};
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::{Json, wrong_member};
+use crate::shape::MAX_RANK;
+
+/// An array as its document describes it.
+#[derive(Debug)]
+pub(super) struct ArrayDocument {
+    pub(super) shape: Vec<u64>,
+    /// Extents of what one object holds.
+    pub(super) chunk: Vec<u64>,
+    pub(super) element: Element,
+    pub(super) fill: Fill,
+    pub(super) keys: KeyEncoding,
+    pub(super) codecs: Codecs,
+    pub(super) dimension_names: Option<Vec<Option<String>>>,
+}
+
+/// The value of elements that were never written.
+#[derive(Debug)]
+pub(super) enum Fill {
+    /// Nobody said.
+    Undefined,
+    /// One element as stored, or its bytes if it is of any length.
+    Value(Vec<u8>),
+}
+
+/// How chunks are encoded.
+#[derive(Debug, Default)]
+pub(super) struct Codecs {
+    /// Shards around the chunks, from the outermost.
+    pub(super) shards: Vec<Shard>,
+    /// For elements of any length, the order of the axes: which axis of the chunk each stored one is.
+    pub(super) order: Option<Vec<usize>>,
+    /// The stages of a chunk, in the order in which they encode. For elements of any length, those behind the list.
+    pub(super) filters: Vec<FilterSpec>,
+}
+
+/// One level of shards.
+#[derive(Debug)]
+pub(super) struct Shard {
+    /// Extents of the chunks in it.
+    pub(super) chunk: Vec<u64>,
+    /// Stages of its index.
+    pub(super) index: Vec<FilterSpec>,
+    /// Whether the index comes first.
+    pub(super) at_start: bool,
+    /// Stages around the whole shard.
+    pub(super) outer: Vec<FilterSpec>,
+}
+
+/// Nesting of shards that nobody needs.
+const MAX_SHARDS: usize = 8;
+
+fn extents(document: &Json, name: &str) -> Result<Vec<u64>> {
+    let list = document.get(name).and_then(Json::as_list);
+    let list = list.ok_or_else(|| wrong_member(name, "a list of extents is missing"))?;
+    if list.len() > MAX_RANK {
+        return Err(Error::limit("axes of an array", list.len() as u128, MAX_RANK as u128));
+    }
+    let extents: Option<Vec<u64>> = list.iter().map(Json::as_u64).collect();
+    extents.ok_or_else(|| wrong_member(name, "an extent is no whole number"))
+}
+
+/// Extents of chunks for an array of `shape`; a chunk of nothing can only be of an array of nothing.
+fn chunk_extents(document: &Json, name: &str, shape: &[u64]) -> Result<Vec<u64>> {
+    let chunk = extents(document, name)?;
+    if chunk.len() != shape.len() {
+        let what = format!("{} axes, the array has {}", chunk.len(), shape.len());
+        return Err(wrong_member(name, what));
+    }
+    if chunk.iter().zip(shape).any(|(&c, &d)| c == 0 && d > 0) {
+        return Err(wrong_member(name, "a chunk without elements"));
+    }
+    Ok(chunk.into_iter().map(|c| c.max(1)).collect())
+}
+
+/// The value of an element of any length.
+fn variable_fill(kind: Variable, spelled: &Json) -> Vec<u8> {
+    match (kind, spelled) {
+        (Variable::Bytes, Json::Text(text)) => fill::base64(text).unwrap_or_else(|| text.as_bytes().to_vec()),
+        (Variable::Bytes, Json::List(items)) => {
+            items.iter().filter_map(|b| b.as_u64().and_then(|b| u8::try_from(b).ok())).collect()
+        }
+        (_, Json::Text(text)) => text.as_bytes().to_vec(),
+        // NumPy's zero stands for the empty text.
+        (_, other) if other.as_f64() == Some(0.0) => Vec::new(),
+        (_, other) => other.to_string().into_bytes(),
+    }
+}
+
+fn fill_of(element: &Element, spelled: Option<&Json>) -> Result<Fill> {
+    let spelled = spelled.unwrap_or(&Json::Null);
+    Ok(match element {
+        _ if spelled.is_null() => Fill::Undefined,
+        Element::Variable(kind) => Fill::Value(variable_fill(*kind, spelled)),
+        Element::Fixed(dtype) => fill::element(dtype, spelled)?.map_or(Fill::Undefined, Fill::Value),
+    })
+}
+
+fn text<'a>(document: &'a Json, name: &str) -> Option<&'a str> {
+    document.get(name).and_then(Json::as_str)
+}
+
+/// A filter or compressor of Zarr 2: its `id`, and all other members.
+fn v2_codec(spelled: &Json) -> Result<FilterSpec> {
+    let id = text(spelled, "id")
+        .ok_or_else(|| wrong_member("id", format_args!("missing in the codec {spelled}")))?;
+    let others = spelled.as_map().unwrap_or(&[]).iter().filter(|(name, _)| name != "id");
+    Ok(FilterSpec::Zarr { name: id.to_owned(), configuration: Json::Map(others.cloned().collect()) })
+}
+
+/// The document `.zarray`.
+pub(super) fn v2(document: &Json) -> Result<ArrayDocument> {
+    let shape = extents(document, "shape")?;
+    let chunk = chunk_extents(document, "chunks", &shape)?;
+    let mut filters = Vec::new();
+    match document.get("filters") {
+        None | Some(Json::Null) => {}
+        Some(Json::List(list)) => filters = list.iter().map(v2_codec).collect::<Result<_>>()?,
+        Some(other) => return Err(wrong_member("filters", format_args!("{other} is no list"))),
+    }
+    if let Some(compressor) = document.get("compressor").filter(|c| !c.is_null()) {
+        filters.push(v2_codec(compressor)?);
+    }
+    let spelled = document.get("dtype").ok_or_else(|| wrong_member("dtype", "missing"))?;
+    let element = match spelled.as_str() {
+        Some("|O" | "O" | "<O" | ">O") => {
+            let kind = match filters.first() {
+                Some(FilterSpec::Zarr { name, .. }) => match name.as_str() {
+                    "vlen-utf8" => Some(Variable::Text),
+                    "vlen-bytes" => Some(Variable::Bytes),
+                    "json2" => Some(Variable::Json),
+                    _ => None,
+                },
+                _ => None,
+            };
+            let Some(kind) = kind else {
+                let name = match filters.first() {
+                    Some(FilterSpec::Zarr { name, .. }) => name.as_str(),
+                    _ => "no codec",
+                };
+                return Err(Error::unsupported(format_args!("objects (dtype O) encoded by {name}")));
+            };
+            filters.remove(0);
+            Element::Variable(kind)
+        }
+        _ => Element::Fixed(types::v2(spelled, 0)?),
+    };
+    let mut codecs = Codecs { filters, ..Codecs::default() };
+    match text(document, "order") {
+        None | Some("C") => {}
+        Some("F") if shape.len() > 1 => match element {
+            Element::Variable(_) => codecs.order = Some((0..shape.len()).rev().collect()),
+            Element::Fixed(_) => {
+                let configuration = Json::Map(vec![("order".into(), Json::Text("F".into()))]);
+                codecs.filters.insert(0, FilterSpec::Zarr { name: "transpose".into(), configuration });
+            }
+        },
+        Some("F") => {}
+        Some(other) => return Err(wrong_member("order", format_args!("{other:?} is neither C nor F"))),
+    }
+    let separator = match text(document, "dimension_separator") {
+        None | Some(".") => '.',
+        Some("/") => '/',
+        Some(other) => {
+            return Err(wrong_member("dimension_separator", format_args!("{other:?} is neither . nor /")));
+        }
+    };
+    let fill = fill_of(&element, document.get("fill_value"))?;
+    let keys = KeyEncoding { prefixed: false, separator };
+    Ok(ArrayDocument { shape, chunk, element, fill, keys, codecs, dimension_names: None })
+}
+
+/// Name and configuration of an extension of Zarr 3: an object, or the name alone.
+fn extension<'a>(spelled: &'a Json, what: &str) -> Result<(&'a str, &'a Json)> {
+    static NOTHING: Json = Json::Map(Vec::new());
+    let name = spelled.as_str().or_else(|| text(spelled, "name"));
+    let name = name.ok_or_else(|| wrong_member(what, format_args!("{spelled} has no name")))?;
+    Ok((name, spelled.get("configuration").unwrap_or(&NOTHING)))
+}
+
+/// The document `zarr.json` of an array.
+pub(super) fn v3(document: &Json) -> Result<ArrayDocument> {
+    let shape = extents(document, "shape")?;
+    let grid = document.get("chunk_grid").ok_or_else(|| wrong_member("chunk_grid", "missing"))?;
+    let chunk = match extension(grid, "chunk_grid")? {
+        ("regular", configuration) => chunk_extents(configuration, "chunk_shape", &shape)?,
+        (other, _) => return Err(Error::unsupported(format_args!("the chunk grid {other:?}"))),
+    };
+    if let Some(transformers) = document.get("storage_transformers").and_then(Json::as_list)
+        && let Some(first) = transformers.first()
+    {
+        let name = extension(first, "storage_transformers")?.0;
+        return Err(Error::unsupported(format_args!("the storage transformer {name:?}")));
+    }
+    let keys = match document.get("chunk_key_encoding") {
+        None => KeyEncoding { prefixed: true, separator: '/' },
+        Some(spelled) => {
+            let (name, configuration) = extension(spelled, "chunk_key_encoding")?;
+            let (prefixed, default) = match name {
+                "default" => (true, "/"),
+                "v2" => (false, "."),
+                other => return Err(Error::unsupported(format_args!("the chunk key encoding {other:?}"))),
+            };
+            let separator = match text(configuration, "separator").unwrap_or(default) {
+                "/" => '/',
+                "." => '.',
+                other => return Err(wrong_member("separator", format_args!("{other:?} is neither . nor /"))),
+            };
+            KeyEncoding { prefixed, separator }
+        }
+    };
+    let list = document.get("codecs").and_then(Json::as_list);
+    let list = list.ok_or_else(|| wrong_member("codecs", "missing"))?;
+    let spelled = document.get("data_type").ok_or_else(|| wrong_member("data_type", "missing"))?;
+    let (codecs, order) = v3_codecs(list, &chunk)?;
+    let element = types::v3(spelled, order, 0)?;
+    let fill = fill_of(&element, document.get("fill_value"))?;
+    let dimension_names = match document.get("dimension_names") {
+        Some(Json::List(names)) if names.len() == shape.len() => {
+            Some(names.iter().map(|n| n.as_str().map(str::to_owned)).collect())
+        }
+        _ => None,
+    };
+    Ok(ArrayDocument { shape, chunk, element, fill, keys, codecs, dimension_names })
+}
+
+/// The codecs of chunks with these extents, and the byte order of their elements.
+fn v3_codecs(list: &[Json], chunk: &[u64]) -> Result<(Codecs, ByteOrder)> {
+    let mut codecs = Codecs::default();
+    let mut list = list.to_vec();
+    let mut chunk = chunk.to_vec();
+    // Down to the chunks that are not shards.
+    while let Some(at) =
+        list.iter().position(|c| extension(c, "codecs").is_ok_and(|(n, _)| n == "sharding_indexed"))
+    {
+        if codecs.shards.len() >= MAX_SHARDS {
+            return Err(Error::limit("nesting of shards", MAX_SHARDS as u128 + 1, MAX_SHARDS as u128));
+        }
+        if at > 0 {
+            let name = list.first().map_or(Ok(("", &Json::Null)), |c| extension(c, "codecs"))?.0;
+            return Err(Error::unsupported(format_args!("the codec {name:?} before shards")));
+        }
+        let outer = list.iter().skip(1).map(v3_codec).collect::<Result<_>>()?;
+        let (_, configuration) = extension(&list[0], "codecs")?;
+        let inner = chunk_extents(configuration, "chunk_shape", &chunk)?;
+        if chunk.iter().zip(&inner).any(|(shard, chunk)| !shard.is_multiple_of(*chunk)) {
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                format!("shards of {chunk:?} are not made of whole chunks of {inner:?}"),
+            ));
+        }
+        let index = match configuration.get("index_codecs").and_then(Json::as_list) {
+            Some(list) => list.iter().map(v3_codec).collect::<Result<_>>()?,
+            None => Vec::new(),
+        };
+        let at_start = match text(configuration, "index_location") {
+            None | Some("end") => false,
+            Some("start") => true,
+            Some(other) => {
+                return Err(wrong_member(
+                    "index_location",
+                    format_args!("{other:?} is neither start nor end"),
+                ));
+            }
+        };
+        let within = configuration.get("codecs").and_then(Json::as_list);
+        let within = within.ok_or_else(|| wrong_member("codecs", "missing in sharding_indexed"))?.to_vec();
+        codecs.shards.push(Shard { chunk: inner.clone(), index, at_start, outer });
+        (chunk, list) = (inner, within);
+    }
+    let mut order = ByteOrder::Little;
+    let mut axes: Option<Vec<usize>> = None;
+    let mut only_transposed = true;
+    for spelled in &list {
+        let (name, configuration) = extension(spelled, "codecs")?;
+        match name {
+            "bytes" | "endian" if only_transposed => {
+                // The byte order is that of the type; there is nothing left to do.
+                if text(configuration, "endian") == Some("big") {
+                    order = ByteOrder::Big;
+                }
+                only_transposed = false;
+            }
+            "vlen-utf8" | "vlen-bytes" => {
+                for filter in codecs.filters.drain(..) {
+                    axes = Some(transposed(&filter, axes, chunk.len())?);
+                }
+                only_transposed = false;
+            }
+            other => {
+                only_transposed &= other == "transpose";
+                codecs.filters.push(v3_codec(spelled)?);
+            }
+        }
+    }
+    codecs.order = axes;
+    Ok((codecs, order))
+}
+
+fn v3_codec(spelled: &Json) -> Result<FilterSpec> {
+    let (name, configuration) = extension(spelled, "codecs")?;
+    Ok(FilterSpec::Zarr { name: name.to_owned(), configuration: configuration.clone() })
+}
+
+/// The order of axes after one more transposition of elements of any length.
+fn transposed(filter: &FilterSpec, before: Option<Vec<usize>>, rank: usize) -> Result<Vec<usize>> {
+    let before = before.unwrap_or_else(|| (0..rank).collect());
+    let FilterSpec::Zarr { name, configuration } = filter else {
+        return Err(Error::unsupported("HDF5 filters in Zarr arrays"));
+    };
+    let order: Vec<usize> = match configuration.get("order") {
+        _ if name != "transpose" => {
+            return Err(Error::unsupported(format_args!("the codec {name:?} before elements of any length")));
+        }
+        Some(Json::Text(text)) if text == "F" => (0..rank).rev().collect(),
+        Some(Json::List(axes)) => {
+            axes.iter().filter_map(|a| a.as_u64().and_then(|a| usize::try_from(a).ok())).collect()
+        }
+        _ => (0..rank).collect(),
+    };
+    let axes: Vec<usize> = order.iter().filter_map(|&a| before.get(a).copied()).collect();
+    let mut sorted = axes.clone();
+    sorted.sort_unstable();
+    if !sorted.into_iter().eq(0..rank) {
+        return Err(wrong_member("order", format_args!("{order:?} does not order {rank} axes")));
+    }
+    Ok(axes)
+}
+
+impl ArrayDocument {
+    /// The type that the model knows.
+    pub(super) fn dtype(&self) -> DType {
+        self.element.dtype()
+    }
+}

@@ -1,0 +1,462 @@
+//! Zarr, versions 2 and 3: JSON documents and chunks as objects of a store.
+//!
+//! A *node* is a folder of the store with a document in it: `zarr.json` (version 3), `.zarray` or `.zgroup` with `.zattrs`
+//! (version 2). A folder without one that has nodes below it counts as a group. On stores that are far away consolidated
+//! metadata is used where it is there; others are asked for each document.
+
+mod array;
+mod attribute;
+mod fill;
+mod heap;
+mod index;
+mod key;
+mod node;
+mod object;
+mod shard;
+mod types;
+
+use crate::codec::{BindContext, Registry};
+use crate::dtype::{DType, ReferenceKind};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::json::Json;
+use crate::limits::Limits;
+use crate::model::{
+    ArrayMeta, AttributeEntry, ChunkGrid, ChunkIndex, Dataspace, Documents, Fault, FileInfo, FillValue,
+    HeapRef, Hierarchy, Layout, Link, LinkTarget, Links, NodeId, NodeKind, Reference, Storage,
+};
+use crate::shape::{Name, byte_count, element_count};
+use crate::source::store::Store;
+use crate::source::{Latency, Source, ZipStore};
+use array::{ArrayDocument, Codecs, Fill};
+use bytes::Bytes;
+use heap::{Heap, VariableArray};
+use index::Objects;
+use node::{Consolidated, Shared, join};
+use object::Opened;
+use quick_cache::sync::Cache;
+use shard::Shards;
+use std::sync::Arc;
+use types::Element;
+
+/// Documents that are remembered.
+const KNOWN: usize = 4096;
+
+/// Folders without a document that are looked into for nodes below them.
+const SEARCHES: usize = 1000;
+
+/// An open hierarchy of groups and arrays.
+#[derive(Debug)]
+pub struct Zarr {
+    store: Arc<dyn Store>,
+    limits: Limits,
+    /// Nodes by path; `None` for folders without a document.
+    nodes: Cache<String, Shared>,
+    consolidated: Option<Consolidated>,
+    /// Words about the file, for `info`.
+    notes: Vec<(&'static str, String)>,
+    opened: Arc<Opened>,
+    heap: Heap,
+}
+
+/// The folder of a zip file that the hierarchy lies in: the first of those with a document that are nearest to the top.
+/// `None` if there is no document.
+pub fn root_in_zip(source: Arc<dyn Source>, limits: &Limits) -> Result<Option<String>> {
+    let keys = ZipStore::open_at(source, "", limits)?.list("")?;
+    let folders = keys.iter().filter_map(|key| node::folder_of_document(key));
+    let depth = |folder: &&str| if folder.is_empty() { 0 } else { 1 + folder.matches('/').count() };
+    Ok(folders.min_by(|a, b| depth(a).cmp(&depth(b)).then(a.cmp(b))).map(str::to_owned))
+}
+
+impl Zarr {
+    /// Opens the hierarchy whose root is the root of `store`. Fails with [`ErrorKind::Unsupported`] if there is none.
+    pub fn open(store: Arc<dyn Store>, limits: &Limits) -> Result<Arc<Zarr>> {
+        let opened = Opened::new(store.clone());
+        let mut zarr = Zarr {
+            store,
+            limits: limits.clone(),
+            nodes: Cache::new(KNOWN),
+            consolidated: None,
+            notes: Vec::new(),
+            opened,
+            heap: Heap::default(),
+        };
+        if zarr.store.hints().latency == Latency::Remote {
+            // A document that can't be read is the same as none: others say the same.
+            zarr.consolidated = zarr.consolidated().ok().flatten();
+            if zarr.consolidated.is_some() {
+                zarr.notes.push(("metadata", "consolidated".into()));
+            }
+        }
+        match zarr.node("") {
+            Ok(None) if !zarr.holds_nodes("", &mut 0)? => Err(Error::new(
+                ErrorKind::Unsupported,
+                "there is no Zarr document (zarr.json, .zgroup, .zarray)",
+            )),
+            _ => Ok(Arc::new(zarr)),
+        }
+    }
+
+    /// The consolidated metadata in the root, if there is any.
+    fn consolidated(&self) -> Result<Option<Consolidated>> {
+        let parse =
+            |bytes: Bytes, name: &'static str| node::parse(&bytes, self.limits.metadata).context(|| name);
+        if let Some(bytes) = self.store.get("zarr.json")? {
+            return Consolidated::v3(&parse(bytes, "zarr.json")?).transpose();
+        }
+        match self.store.get(".zmetadata")? {
+            Some(bytes) => Consolidated::v2(&parse(bytes, ".zmetadata")?).map(Some).context(|| ".zmetadata"),
+            None => Ok(None),
+        }
+    }
+
+    /// The node at `path`; `None` for a folder without a document, or if there is nothing.
+    fn node(&self, path: &str) -> Result<Shared> {
+        if let Some(known) = self.nodes.get(path) {
+            return Ok(known);
+        }
+        let found = match &self.consolidated {
+            Some(consolidated) => consolidated.node(path)?,
+            None => {
+                let paths = [path.to_owned()];
+                node::read(&*self.store, &paths, self.limits.metadata).pop().unwrap_or(Ok(None))?
+            }
+        };
+        let found = found.map(Arc::new);
+        self.nodes.insert(path.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    /// Whether a folder without a document has nodes below it.
+    fn holds_nodes(&self, path: &str, searches: &mut usize) -> Result<bool> {
+        let mut open = vec![path.to_owned()];
+        while let Some(path) = open.pop() {
+            *searches += 1;
+            if *searches > SEARCHES {
+                return Ok(false);
+            }
+            let listing = self.store.search(&path)?;
+            for name in listing.prefixes {
+                let inner = join(&path, &name);
+                if !matches!(self.node(&inner), Ok(None)) {
+                    return Ok(true);
+                }
+                open.push(inner);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The names of the nodes in a group.
+    fn children(&self, path: &str) -> Result<Vec<String>> {
+        if let Some(consolidated) = &self.consolidated {
+            return Ok(consolidated.children(path));
+        }
+        let names = self.store.search(path)?.prefixes;
+        let inner: Vec<String> = names.iter().map(|name| join(path, name)).collect();
+        let mut searches = 0;
+        let mut children = Vec::new();
+        for (batch, names) in inner.chunks(1024).zip(names.chunks(1024)) {
+            let nodes = node::read(&*self.store, batch, self.limits.metadata);
+            for ((path, name), node) in batch.iter().zip(names).zip(nodes) {
+                let there = match node {
+                    Ok(None) => self.holds_nodes(path, &mut searches)?,
+                    Ok(Some(node)) => {
+                        self.nodes.insert(path.clone(), Some(Arc::new(node)));
+                        true
+                    }
+                    // What is wrong is said when it is opened.
+                    Err(_) => true,
+                };
+                if there {
+                    children.push(name.clone());
+                }
+            }
+        }
+        Ok(children)
+    }
+
+    fn array_document(&self, path: &str) -> Result<ArrayDocument> {
+        let node = self.node(path)?.filter(|n| n.kind == NodeKind::Array);
+        let node = node.ok_or_else(|| Error::invalid(format!("{path:?} is no array")))?;
+        let documents = &node.documents;
+        if documents.version == 3 {
+            array::v3(&documents.metadata).context(|| "zarr.json")
+        } else {
+            array::v2(&documents.metadata).context(|| ".zarray")
+        }
+    }
+
+    /// The index of all chunks, through all levels of shards; extents of a chunk, and of the grid.
+    fn chunks(
+        &self,
+        path: &str,
+        document: &ArrayDocument,
+        registry: &Registry,
+    ) -> Result<(Arc<dyn ChunkIndex>, Vec<u64>, Vec<u64>)> {
+        let grid_of = |chunk: &[u64]| -> Vec<u64> {
+            document.shape.iter().zip(chunk).map(|(d, c)| d.div_ceil((*c).max(1))).collect()
+        };
+        let mut chunk = document.chunk.clone();
+        let mut grid = grid_of(&chunk);
+        let mut index: Arc<dyn ChunkIndex> = Arc::new(Objects {
+            store: self.store.clone(),
+            path: path.to_owned(),
+            keys: document.keys.clone(),
+            grid: grid.clone(),
+        });
+        for shard in &document.codecs.shards {
+            let ratio: Vec<u64> = chunk.iter().zip(&shard.chunk).map(|(s, c)| s / c).collect();
+            (chunk, grid) = (shard.chunk.clone(), grid_of(&shard.chunk));
+            index = Arc::new(self.shards(shard, index, ratio, grid.clone(), registry)?);
+        }
+        Ok((index, chunk, grid))
+    }
+
+    fn shards(
+        &self,
+        shard: &array::Shard,
+        parent: Arc<dyn ChunkIndex>,
+        ratio: Vec<u64>,
+        grid: Vec<u64>,
+        registry: &Registry,
+    ) -> Result<Shards> {
+        let number = DType::from_zarr("uint64", crate::dtype::ByteOrder::Little);
+        let number = number.ok_or_else(|| Error::unsupported("integers of eight bytes"))?;
+        let mut extents = ratio.clone();
+        extents.push(2);
+        let bytes = byte_count(&extents, 8)?;
+        if bytes > self.limits.metadata {
+            return Err(Error::limit("bytes of a shard's index", bytes.into(), self.limits.metadata.into()));
+        }
+        let context = BindContext { dtype: &number, chunk: &extents, chunk_bytes: bytes };
+        let index = registry.pipeline(&shard.index, &context)?;
+        index.check(0).context(|| "shard index")?;
+        let index_length =
+            index.encoded_len().ok_or_else(|| Error::unsupported("a shard index of varying length"))?;
+        let whole = DType::Opaque { size: 1, tag: Name::default() };
+        let context = BindContext { dtype: &whole, chunk: &[], chunk_bytes: 1 };
+        let outer = shard.outer.iter().map(|spec| registry.bind(spec, &context)).collect::<Result<_>>()?;
+        let known = shard::nothing_known(index_length);
+        let (opened, at_start, limit) = (self.opened.clone(), shard.at_start, self.limits.chunk);
+        Ok(Shards { parent, opened, ratio, grid, index, index_length, at_start, outer, limit, known })
+    }
+
+    /// An array with elements of any length.
+    fn variable(
+        &self,
+        path: &str,
+        kind: types::Variable,
+        codecs: &Codecs,
+        fill: &Fill,
+        (index, chunk, grid): (Arc<dyn ChunkIndex>, Vec<u64>, Vec<u64>),
+        registry: &Registry,
+    ) -> Result<(Arc<dyn ChunkIndex>, Bytes)> {
+        let byte = DType::Opaque { size: 1, tag: Name::default() };
+        let context = BindContext { dtype: &byte, chunk: &[], chunk_bytes: 1 };
+        let stages = codecs.filters.iter().map(|spec| registry.bind(spec, &context)).collect();
+        let fill = match fill {
+            Fill::Undefined => Bytes::new(),
+            Fill::Value(bytes) => Bytes::copy_from_slice(bytes),
+        };
+        let order = codecs.order.clone();
+        let (limit, decoded) = (self.limits.chunk, heap::nothing_decoded());
+        self.heap.add(path, VariableArray { kind, index, chunk, grid, order, stages, fill, limit, decoded })
+    }
+}
+
+fn path_of(node: &NodeId) -> Result<&str> {
+    match node {
+        NodeId::Path(path) => Ok(path),
+        other => Err(Error::invalid(format!("{other} is not of a Zarr store"))),
+    }
+}
+
+impl Hierarchy for Zarr {
+    fn info(&self) -> FileInfo {
+        let root = self.node("").ok().flatten();
+        let version = root.map_or(2, |node| u32::from(node.documents.version));
+        let mut notes = self.notes.clone();
+        notes.push(("store", self.store.name()));
+        FileInfo { format: "Zarr", user_block: 0, version, notes }
+    }
+
+    fn root(&self) -> NodeId {
+        NodeId::Path("".into())
+    }
+
+    fn kind(&self, node: &NodeId) -> Result<NodeKind> {
+        Ok(self.node(path_of(node)?)?.map_or(NodeKind::Group, |node| node.kind))
+    }
+
+    fn links(&self, group: &NodeId) -> Result<Links> {
+        let path = path_of(group)?;
+        if self.kind(group)? != NodeKind::Group {
+            return Err(Error::invalid(format!("{path:?} is no group")));
+        }
+        let link = |name: String| Link {
+            target: LinkTarget::Hard(NodeId::Path(join(path, &name).into())),
+            name: Name::from(name.into_bytes()),
+            creation_order: None,
+        };
+        let mut links: Vec<Link> = self.children(path)?.into_iter().map(link).collect();
+        links.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Links { links, tracks_order: false, faults: Vec::new() })
+    }
+
+    fn link(&self, group: &NodeId, name: &Name) -> Result<Option<Link>> {
+        let path = path_of(group)?;
+        let Some(text) = name.as_str().filter(|n| crate::source::store::check_key(n).is_ok()) else {
+            return Ok(None);
+        };
+        let inner = join(path, text);
+        let there = match self.node(&inner) {
+            Ok(None) => match &self.consolidated {
+                Some(consolidated) => consolidated.children(path).iter().any(|c| c == text),
+                None => self.holds_nodes(&inner, &mut 0)?,
+            },
+            _ => true,
+        };
+        let target = LinkTarget::Hard(NodeId::Path(inner.into()));
+        Ok(there.then(|| Link { name: name.clone(), target, creation_order: None }))
+    }
+
+    fn attributes(&self, node: &NodeId) -> Result<Vec<AttributeEntry>> {
+        let Some(node) = self.node(path_of(node)?)? else { return Ok(Vec::new()) };
+        if let Err(e) = &node.attributes {
+            return Err(Error::new(e.kind(), e.message().to_owned()).context(".zattrs"));
+        }
+        Ok(attribute::entries(&node.documents.attributes))
+    }
+
+    fn array(&self, node: &NodeId) -> Result<(ArrayMeta, Storage)> {
+        let path = path_of(node)?;
+        let document = self.array_document(path)?;
+        let registry = Registry::default();
+        let dtype = document.dtype();
+        element_count(&document.shape)?;
+        let (index, chunk, grid) = self.chunks(path, &document, &registry)?;
+        let space = match document.shape.as_slice() {
+            [] => Dataspace::Scalar,
+            dims => Dataspace::Simple { dims: dims.to_vec(), max: dims.iter().map(|&d| Some(d)).collect() },
+        };
+        let mut notes = Vec::new();
+        if let (Some(first), false) = (document.codecs.shards.first(), document.codecs.shards.is_empty()) {
+            let place = if first.at_start { "start" } else { "end" };
+            notes.push(("shards", format!("of {:?}, index at the {place}", document.chunk)));
+        }
+        let (fill, fill_element, filters, index) = match &document.element {
+            Element::Fixed(_) => {
+                let (fill, element) = match &document.fill {
+                    Fill::Undefined => (FillValue::Undefined, Bytes::new()),
+                    Fill::Value(bytes) => {
+                        let bytes = Bytes::copy_from_slice(bytes);
+                        (FillValue::Value(bytes.clone()), bytes)
+                    }
+                };
+                (fill, element, document.codecs.filters.clone(), index)
+            }
+            Element::Variable(kind) => {
+                let place = (index, chunk.clone(), grid);
+                let (pointers, element) =
+                    self.variable(path, *kind, &document.codecs, &document.fill, place, &registry)?;
+                for filter in &document.codecs.filters {
+                    if let crate::codec::FilterSpec::Zarr { name, .. } = filter {
+                        notes.push(("codec", name.clone()));
+                    }
+                }
+                (FillValue::Value(element.clone()), element, Vec::new(), pointers)
+            }
+        };
+        let layout =
+            Layout::Chunked { index: if document.codecs.shards.is_empty() { "objects" } else { "shards" } };
+        let meta = ArrayMeta {
+            dtype,
+            space,
+            grid: ChunkGrid::Regular(chunk),
+            layout,
+            fill,
+            fill_element,
+            filters,
+            notes,
+        };
+        Ok((meta, Storage::Chunks(index)))
+    }
+
+    fn dimension_names(&self, array: &NodeId) -> Result<Option<Vec<Option<Name>>>> {
+        let names = self.array_document(path_of(array)?)?.dimension_names;
+        Ok(names.map(|names| names.into_iter().map(|n| n.map(|n| Name::from(n.into_bytes()))).collect()))
+    }
+
+    fn datatype(&self, _node: &NodeId) -> Result<DType> {
+        Err(Error::invalid("there are no named datatypes in Zarr"))
+    }
+
+    fn heap_ref(&self, stored: &[u8]) -> Result<Option<(u64, HeapRef)>> {
+        self.heap.reference(stored)
+    }
+
+    fn heap_objects(&self, refs: &[HeapRef]) -> Result<Vec<Bytes>> {
+        self.heap.values(refs)
+    }
+
+    fn documents(&self, node: &NodeId) -> Result<Option<Documents>> {
+        Ok(self.node(path_of(node)?)?.map(|node| node.documents.clone()))
+    }
+
+    fn reference(&self, _kind: ReferenceKind, _stored: &[u8]) -> Result<Reference> {
+        Err(Error::invalid("there are no references in Zarr"))
+    }
+
+    fn neighbour(&self, _file: &Name) -> Result<Option<Arc<dyn Hierarchy>>> {
+        Ok(None)
+    }
+
+    /// Compares consolidated metadata with the documents that it was made of.
+    fn check(&self, fault: &mut dyn FnMut(Fault)) {
+        let mut report = |path: Option<&str>, error: Error| {
+            fault(Fault { object: path.map(|p| NodeId::Path(p.into())), error });
+        };
+        let consolidated = match self.consolidated() {
+            Ok(Some(consolidated)) => consolidated,
+            Ok(None) => return,
+            Err(e) => return report(None, e.context("consolidated metadata")),
+        };
+        let stale = |text: String| {
+            Error::new(ErrorKind::Corrupt, text).context("consolidated metadata").hint("consolidate it again")
+        };
+        let bare = |document: &Json| match document {
+            Json::Map(members) => {
+                let kept = members.iter().filter(|(name, _)| name != "consolidated_metadata");
+                let mut kept: Vec<_> = kept.cloned().collect();
+                kept.sort_by(|a, b| a.0.cmp(&b.0));
+                format!("{}", Json::Map(kept))
+            }
+            other => other.to_string(),
+        };
+        for (path, documents) in &consolidated.nodes {
+            for (name, said) in node::NAMES.iter().zip(documents) {
+                let Some(said) = said else { continue };
+                let key = join(path, name);
+                let there = self
+                    .store
+                    .get(&key)
+                    .and_then(|b| b.map(|b| node::parse(&b, self.limits.metadata)).transpose());
+                match there {
+                    Ok(Some(there)) if bare(&there) == bare(said) => {}
+                    Ok(Some(_)) => report(Some(path), stale(format!("{key} says something else"))),
+                    Ok(None) => report(Some(path), stale(format!("there is no {key}"))),
+                    Err(e) => report(Some(path), e.context(key)),
+                }
+            }
+        }
+        match self.store.list("") {
+            Ok(keys) => {
+                let folders = keys.iter().filter_map(|key| node::folder_of_document(key));
+                for path in folders.filter(|p| !consolidated.nodes.contains_key(*p)) {
+                    report(Some(path), stale(format!("it does not know {path:?}")));
+                }
+            }
+            Err(e) => report(None, e),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Zarr hierarchies in memory, made here byte by byte.
+
+use hyperslab::codec::{BindContext, FilterSpec, Registry, Scratch};
+use hyperslab::dtype::DType;
+use hyperslab::json::Json;
+use hyperslab::source::store::Precondition;
+use hyperslab::source::{MemoryStore, Store};
+use hyperslab::{Error, ErrorKind, File, Limits, MissingChunks, OpenOptions, Selection};
+use std::sync::Arc;
+
+fn store(objects: &[(&str, &[u8])]) -> Arc<MemoryStore> {
+    let store = MemoryStore::new();
+    for (key, bytes) in objects {
+        store.put(key, bytes.to_vec().into(), &Precondition::None).unwrap();
+    }
+    Arc::new(store)
+}
+
+fn open_with(store: Arc<MemoryStore>, options: &OpenOptions) -> File {
+    let hierarchy = hyperslab::format::open_store(store, Limits::default()).unwrap();
+    File::from_hierarchy(hierarchy, "test", options)
+}
+
+fn open(objects: &[(&str, &[u8])]) -> File {
+    open_with(store(objects), &OpenOptions::default())
+}
+
+fn all<T: hyperslab::dtype::Element>(file: &File, path: &str) -> Result<Vec<T>, Error> {
+    Ok(file.array(path)?.read::<T>(Selection::all())?.data)
+}
+
+const GROUP: (&str, &[u8]) = (".zgroup", br#"{"zarr_format":2}"#);
+
+fn v2(dtype: &str, fill: &str, more: &str) -> String {
+    format!(
+        r#"{{"zarr_format":2,"shape":[3,4],"chunks":[2,3],"dtype":{dtype},"fill_value":{fill},"compressor":null,"filters":null,"order":"C"{more}}}"#
+    )
+}
+
+#[test]
+fn chunks_of_version_2_are_objects_and_missing_ones_the_fill_value() {
+    let document = v2("\">i2\"", "-1", "");
+    let chunk: Vec<u8> = (0..6i16).flat_map(i16::to_be_bytes).collect();
+    let objects = [GROUP, ("a/.zarray", document.as_bytes()), ("a/0.0", &chunk)];
+    let file = open(&objects);
+    let wanted = [0, 1, 2, -1, 3, 4, 5, -1, -1, -1, -1, -1];
+    assert_eq!(all::<i16>(&file, "/a").unwrap(), wanted);
+    let raise = open_with(store(&objects), &OpenOptions::default().with_missing(MissingChunks::Raise));
+    assert_eq!(all::<i16>(&raise, "/a").unwrap_err().kind(), ErrorKind::NotFound);
+    // A chunk of another length is damage, not data.
+    let short = open(&[GROUP, ("a/.zarray", document.as_bytes()), ("a/0.0", &chunk[1..])]);
+    assert_eq!(all::<i16>(&short, "/a").unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn missing_chunks_of_floats_may_be_nan() {
+    let document = v2("\"<f4\"", "0.0", "");
+    let objects = store(&[("a/.zarray", document.as_bytes())]);
+    let file = open_with(objects, &OpenOptions::default().with_missing(MissingChunks::Nan));
+    assert!(all::<f32>(&file, "/a").unwrap().iter().all(|v| v.is_nan()));
+}
+
+#[test]
+fn order_f_and_nested_keys() {
+    let document = v2("\"|u1\"", "null", r#","dimension_separator":"/""#).replace("\"C\"", "\"F\"");
+    let file = open(&[("a/.zarray", document.as_bytes()), ("a/0/0", &[0, 3, 1, 4, 2, 5])]);
+    assert_eq!(all::<u8>(&file, "/a").unwrap(), [0, 1, 2, 0, 3, 4, 5, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn objects_are_lists_behind_their_lengths() {
+    let document = v2("\"|O\"", "\"-\"", "").replace("\"filters\":null", r#""filters":[{"id":"vlen-utf8"}]"#);
+    let mut chunk = 6u32.to_le_bytes().to_vec();
+    for text in ["a", "", "é", "d\0e", "f", "g"] {
+        chunk.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        chunk.extend_from_slice(text.as_bytes());
+    }
+    let file = open(&[("a/.zarray", document.as_bytes()), ("a/0.0", &chunk)]);
+    let texts = file.array("/a").unwrap().read_strings(Selection::all()).unwrap();
+    assert_eq!(texts, ["a", "", "é", "-", "d\0e", "f", "g", "-", "-", "-", "-", "-"]);
+    for length in 0..chunk.len() {
+        let cut = open(&[("a/.zarray", document.as_bytes()), ("a/0.0", &chunk[..length])]);
+        let error = cut.array("/a").unwrap().read_strings(Selection::all()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{length}");
+    }
+}
+
+fn v3(codecs: &str) -> String {
+    format!(
+        r#"{{"zarr_format":3,"node_type":"array","shape":[4,4],"data_type":"uint8","fill_value":9,
+        "chunk_grid":{{"name":"regular","configuration":{{"chunk_shape":[4,2]}}}},
+        "chunk_key_encoding":{{"name":"default"}},"dimension_names":["y",null],
+        "attributes":{{"units":"m"}},"codecs":[{codecs}]}}"#
+    )
+}
+
+/// A shard of four chunks of 2 × 1, of which the first and last are there.
+fn shard(at_start: bool) -> Vec<u8> {
+    let base: u64 = if at_start { 68 } else { 0 };
+    let none = [u64::MAX, u64::MAX];
+    let entries = [[base, 2], none, none, [base + 2, 2]];
+    let mut index: Vec<u8> = entries.as_flattened().iter().flat_map(|n| n.to_le_bytes()).collect();
+    index.extend_from_slice(&crc32c::crc32c(&index).to_le_bytes());
+    let data = vec![1, 2, 3, 4];
+    if at_start { [index, data].concat() } else { [data, index].concat() }
+}
+
+fn sharded(place: &str) -> String {
+    v3(&format!(
+        r#"{{"name":"sharding_indexed","configuration":{{"chunk_shape":[2,1],"codecs":[{{"name":"bytes"}}],
+        "index_codecs":[{{"name":"bytes","configuration":{{"endian":"little"}}}},{{"name":"crc32c"}}],
+        "index_location":"{place}"}}}}"#
+    ))
+}
+
+#[test]
+fn shards_give_their_chunks() {
+    for (place, at_start) in [("end", false), ("start", true)] {
+        let document = sharded(place);
+        let shard = shard(at_start);
+        let file = open(&[("zarr.json", document.as_bytes()), ("c/0/1", &shard)]);
+        let wanted = [9, 9, 1, 9, 9, 9, 2, 9, 9, 9, 9, 3, 9, 9, 9, 4];
+        assert_eq!(all::<u8>(&file, "/").unwrap(), wanted, "{place}");
+        for length in 0..shard.len() {
+            let cut = open(&[("zarr.json", document.as_bytes()), ("c/0/1", &shard[..length])]);
+            assert!(all::<u8>(&cut, "/").is_err(), "{place} {length}");
+        }
+        let at = if at_start { 5 } else { shard.len() - 5 };
+        let mut damaged = shard.clone();
+        damaged[at] ^= 1;
+        let damaged = open(&[("zarr.json", document.as_bytes()), ("c/0/1", &damaged)]);
+        assert_eq!(all::<u8>(&damaged, "/").unwrap_err().kind(), ErrorKind::Checksum);
+    }
+}
+
+#[test]
+fn only_the_index_and_the_wanted_chunks_of_a_shard_are_read() {
+    let document = sharded("end");
+    let file = open(&[("zarr.json", document.as_bytes()), ("c/0/1", &shard(false))]);
+    let plan = file.array("/").unwrap().plan(Selection::parse("[2:4, 3]").unwrap()).unwrap();
+    assert_eq!(plan.summary().unwrap().bytes_read, 2);
+}
+
+#[test]
+fn one_array_with_an_unknown_codec_hides_no_other() {
+    let (good, bad) = (v3(r#"{"name":"bytes"}"#), v3(r#"{"name":"bytes"},{"name":"magic"}"#));
+    let odd = v3(r#"{"name":"bytes"}"#).replace("uint8", "sevenbit");
+    let file = open(&[
+        ("good/zarr.json", good.as_bytes()),
+        ("bad/zarr.json", bad.as_bytes()),
+        ("bad/c/0/0", &[0; 8]),
+        ("odd/zarr.json", odd.as_bytes()),
+        ("broken/zarr.json", b"{"),
+    ]);
+    assert_eq!(all::<u8>(&file, "/good").unwrap(), [9; 16]);
+    let error = all::<u8>(&file, "/bad").unwrap_err();
+    assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("magic"), "{error}");
+    assert_eq!(all::<u8>(&file, "/odd").unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(all::<u8>(&file, "/broken").unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(file.walk().count(), 5);
+    let array = file.array("/good").unwrap();
+    assert_eq!(array.attribute("units").unwrap().as_str(), Some("m"));
+    let names = file.hierarchy().dimension_names(array.node()).unwrap().unwrap();
+    assert_eq!(names, [Some("y".into()), None]);
+}
+
+#[test]
+fn stale_consolidated_metadata_is_a_fault() {
+    let consolidated =
+        br#"{"zarr_consolidated_format":1,"metadata":{".zgroup":{"zarr_format":2},"a/.zattrs":{"b":1}}}"#;
+    let count = |attributes: &[u8]| {
+        let file = open(&[GROUP, (".zmetadata", consolidated), ("a/.zattrs", attributes)]);
+        let mut faults = 0;
+        file.check(&mut |_| faults += 1);
+        faults
+    };
+    assert_eq!(count(br#"{"b": 1}"#), 0);
+    assert_eq!(count(br#"{"b": 2}"#), 1);
+}
+
+#[test]
+fn what_codecs_encode_they_decode() {
+    let registry = Registry::default();
+    let values: Vec<u8> = (0..24u32).flat_map(|i| (1000 + i * i).to_le_bytes()).collect();
+    let dtype = DType::from_numpy("<u4").unwrap();
+    let context = BindContext { dtype: &dtype, chunk: &[2, 3, 4], chunk_bytes: 96 };
+    for (name, configuration) in [
+        ("zlib", r#"{"level":5}"#),
+        ("numcodecs.zlib", "{}"),
+        ("gzip", r#"{"level":1}"#),
+        ("zstd", r#"{"level":3,"checksum":true}"#),
+        ("blosc", r#"{"cname":"lz4","clevel":5,"shuffle":"bitshuffle","typesize":4,"blocksize":0}"#),
+        ("lz4", "{}"),
+        ("bz2", "{}"),
+        ("shuffle", r#"{"elementsize":0}"#),
+        ("bitshuffle", "{}"),
+        ("delta", r#"{"dtype":"<u4"}"#),
+        ("fixedscaleoffset", r#"{"offset":1000,"scale":1,"dtype":"<u4","astype":"<u2"}"#),
+        ("astype", r#"{"encode_dtype":">i8","decode_dtype":"<u4"}"#),
+        ("crc32", "{}"),
+        ("crc32c", r#"{"location":"start"}"#),
+        ("adler32", r#"{"location":"end"}"#),
+        ("fletcher32", "{}"),
+        ("transpose", r#"{"order":[2,0,1]}"#),
+        ("bytes", r#"{"endian":"big"}"#),
+    ] {
+        let configuration = Json::parse(configuration.as_bytes()).unwrap();
+        let spec = FilterSpec::Zarr { name: name.into(), configuration };
+        let pipeline = registry.pipeline(&[spec], &context).unwrap();
+        let (mut encoded, mut decoded, mut scratch) = (Vec::new(), Vec::new(), Scratch::default());
+        pipeline.encode(&values, &mut encoded, &mut scratch).unwrap();
+        if let Some(length) = pipeline.encoded_len() {
+            assert_eq!(length, encoded.len() as u64, "{name}");
+        }
+        assert_ne!(encoded, values, "{name}");
+        pipeline.decode(&encoded, 0, &mut decoded, &mut scratch).unwrap();
+        assert_eq!(decoded, values, "{name}");
+        for length in 0..encoded.len() {
+            let _ = pipeline.decode(&encoded[..length], 0, &mut decoded, &mut scratch);
+        }
+    }
+}
