@@ -67,6 +67,9 @@ pub fn root_in_zip(source: Arc<dyn Source>, limits: &Limits) -> Result<Option<St
     Ok(folders.min_by(|a, b| depth(a).cmp(&depth(b)).then(a.cmp(b))).map(str::to_owned))
 }
 
+/// A chunk index, the extents of a chunk, and those of the grid of chunks.
+type Indexed = (Arc<dyn ChunkIndex>, Vec<u64>, Vec<u64>);
+
 impl Zarr {
     /// Opens the hierarchy whose root is the root of `store`. Fails with [`ErrorKind::Unsupported`] if there is none.
     pub fn open(store: Arc<dyn Store>, limits: &Limits) -> Result<Arc<Zarr>> {
@@ -187,12 +190,7 @@ impl Zarr {
     }
 
     /// The index of all chunks, through all levels of shards; extents of a chunk, and of the grid.
-    fn chunks(
-        &self,
-        path: &str,
-        document: &ArrayDocument,
-        registry: &Registry,
-    ) -> Result<(Arc<dyn ChunkIndex>, Vec<u64>, Vec<u64>)> {
+    fn chunks(&self, path: &str, document: &ArrayDocument, registry: &Registry) -> Result<Indexed> {
         let grid_of = |chunk: &[u64]| -> Vec<u64> {
             document.shape.iter().zip(chunk).map(|(d, c)| d.div_ceil((*c).max(1))).collect()
         };
@@ -248,7 +246,7 @@ impl Zarr {
         kind: types::Variable,
         codecs: &Codecs,
         fill: &Fill,
-        (index, chunk, grid): (Arc<dyn ChunkIndex>, Vec<u64>, Vec<u64>),
+        (index, chunk, grid): Indexed,
         registry: &Registry,
     ) -> Result<(Arc<dyn ChunkIndex>, Bytes)> {
         let byte = DType::Opaque { size: 1, tag: Name::default() };
