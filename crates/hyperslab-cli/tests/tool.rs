@@ -350,7 +350,7 @@ fn help_has_examples_and_completions_name_the_commands() {
 fn limits_are_obeyed() {
     let (_, err, code) = on_ocean(&["--max-memory", "1K", "get", "FILE::/sst"]);
     assert!(code == 2 && err.contains("E_LIMIT"), "{err}");
-    let (_, err, code) = on_ocean(&["--max-memory", "64K", "get", "FILE::/sst", "--format", "raw"]);
+    let (_, err, code) = on_ocean(&["--max-memory", "64K", "get", "FILE::/sst"]);
     assert!(code == 2 && err.contains("--max-memory, or Limits::output"), "{err}");
     assert_eq!(stdout(&["--threads", "1", "get", "FILE::/time[3]"]), "106.3125\n");
 }
