@@ -35,7 +35,7 @@ impl Default for Limits {
             output: 64 << 30,
             chunk: 4 << 30,
             in_flight: 256 << 20,
-            plan: 1 << 30,
+            plan: 256 << 20,
             depth: 128,
             link_hops: 64,
             allow_outside: false,
