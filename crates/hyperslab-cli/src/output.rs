@@ -94,20 +94,32 @@ impl Out {
     }
 
     /// A file that appears at `path` when [`Out::finish`] is called, and not before.
+    ///
+    /// A link stays, and the file that it leads to is replaced. What is no regular file (a device, a pipe) is written
+    /// to as it is: a file with its name in its place would be another thing.
     pub(crate) fn file(path: &Path) -> Outcome<Out> {
-        let name =
-            path.file_name().ok_or_else(|| Failure::Other(format!("{} is no file name", path.display())))?;
-        let mut beside = std::ffi::OsString::from(".");
-        beside.push(name);
-        beside.push(format!(".{}.part", std::process::id()));
-        let beside = path.with_file_name(beside);
-        let file = File::options()
-            .write(true)
-            .create_new(true)
-            .open(&beside)
-            .map_err(|e| Failure::Other(format!("cannot create {}: {e}", beside.display())))?;
+        let failed = |name: &Path, e| Failure::Other(format!("cannot create {}: {e}", name.display()));
+        let existing = std::fs::metadata(path).ok();
+        let (file, renamed) = match &existing {
+            Some(it) if it.is_dir() => {
+                return Err(Failure::Other(format!("{} is a folder", path.display())));
+            }
+            Some(it) if !it.is_file() => {
+                (File::options().write(true).open(path).map_err(|e| failed(path, e))?, None)
+            }
+            _ => {
+                let path = linked(path);
+                let beside = beside(&path)?;
+                let file = File::options().write(true).create_new(true).open(&beside);
+                (file.map_err(|e| failed(&beside, e))?, Some((beside, path)))
+            }
+        };
         let sink = io::BufWriter::with_capacity(1 << 16, Box::new(file) as Box<dyn Write>);
-        Ok(Out { sink, renamed: Some((beside, path.to_path_buf())), colors: false })
+        let out = Out { sink, renamed, colors: false };
+        if let (Some(it), Some((beside, _))) = (existing, &out.renamed) {
+            std::fs::set_permissions(beside, it.permissions()).map_err(|e| failed(beside, e))?;
+        }
+        Ok(out)
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Outcome<()> {
@@ -137,6 +149,23 @@ impl Out {
         }
         Ok(())
     }
+}
+
+/// The name of a file that is being written, in the folder of what it will be.
+fn beside(path: &Path) -> Outcome<PathBuf> {
+    let name =
+        path.file_name().ok_or_else(|| Failure::Other(format!("{} is no file name", path.display())))?;
+    let mut beside = std::ffi::OsString::from(".");
+    beside.push(name);
+    beside.push(format!(".{}.part", std::process::id()));
+    Ok(path.with_file_name(beside))
+}
+
+/// Where a path leads to, through links, whether or not there is something at the end.
+fn linked(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path)
+        .or_else(|_| Ok::<_, io::Error>(path.with_file_name("").join(std::fs::read_link(path)?)))
+        .unwrap_or_else(|_| path.to_path_buf())
 }
 
 impl Drop for Out {

@@ -354,3 +354,41 @@ fn limits_are_obeyed() {
     assert!(code == 2 && err.contains("--max-memory, or Limits::output"), "{err}");
     assert_eq!(stdout(&["--threads", "1", "get", "FILE::/time[3]"]), "106.3125\n");
 }
+
+/// A file of the output's name, made complete and then renamed, must not take the place of what is no regular file.
+#[cfg(unix)]
+#[test]
+fn output_to_a_pipe_a_link_and_an_existing_file() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let source = format!("{}::/lat[:3]", ocean().display());
+    let get = |to: &Path| {
+        let mut command = program();
+        command.args(["get", "--format", "raw", &source, "--output"]).arg(to).status().unwrap().success()
+    };
+
+    assert!(Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
+    let pipe = path("pipe");
+    let reader = std::thread::spawn(move || std::fs::read(pipe).unwrap());
+    assert!(get(&path("pipe")));
+    assert_eq!(reader.join().unwrap().len(), 12);
+    assert!(std::fs::metadata(path("pipe")).unwrap().file_type().is_fifo());
+
+    std::fs::write(path("old"), "old").unwrap();
+    std::fs::set_permissions(path("old"), std::fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink("old", path("link")).unwrap();
+    assert!(get(&path("link")));
+    assert_eq!(std::fs::read_link(path("link")).unwrap(), Path::new("old"));
+    let written = std::fs::metadata(path("old")).unwrap();
+    assert_eq!((written.len(), written.permissions().mode() & 0o777), (12, 0o640));
+
+    std::os::unix::fs::symlink("new", path("dangling")).unwrap();
+    assert!(get(&path("dangling")));
+    assert_eq!(std::fs::read(path("new")).unwrap().len(), 12);
+    assert!(!get(folder.path()));
+    let mut left: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["dangling", "link", "new", "old", "pipe"]);
+}
