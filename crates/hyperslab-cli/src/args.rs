@@ -4,10 +4,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use hyperslab::{Limits, OpenOptions};
 use std::path::PathBuf;
 
-/// Look into, slice, explain and check files of chunked scientific arrays (HDF5, netCDF-4, .mat, ...).
+/// Look into, slice, explain and check files of chunked scientific arrays (HDF5, netCDF, Zarr, .mat, ...).
 ///
-/// An ADDRESS is FILE[::/path[SLICE]], where SLICE is NumPy's syntax: 'ocean.h5::/sst[0, ::2, [5, 1]]'. Quote it, since
-/// shells take brackets for themselves.
+/// An ADDRESS is FILE[::/path[SLICE]], where FILE may be a URL (https://, s3://, gs://, az://) and SLICE is NumPy's syntax:
+/// 'ocean.h5::/sst[0, ::2, [5, 1]]'. Quote it, since shells take brackets for themselves.
 #[derive(Debug, Parser)]
 #[command(name = "hyperslab", version, max_term_width = 100, arg_required_else_help = true)]
 pub(crate) struct Arguments {
@@ -106,6 +106,12 @@ pub(crate) enum Command {
     Plan(Plan),
     /// Verify every structure, checksum and chunk of a file.
     Check(Check),
+    /// Look at a store as it is: keys, lengths, bytes.
+    Zmap {
+        /// What to look at.
+        #[command(subcommand)]
+        look: Zmap,
+    },
     /// Print a completion script for a shell.
     #[command(
         after_help = "Examples:\n  hyperslab completions bash > ~/.local/share/bash-completion/completions/hyperslab\n  hyperslab completions zsh > ~/.zfunc/_hyperslab"
@@ -114,6 +120,15 @@ pub(crate) enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+}
+
+/// Whether to say what was done.
+#[derive(Debug, Args)]
+pub(crate) struct Stats {
+    /// Say on stderr what was done, one JSON object a line: what a read did, and what was asked of a server (requests,
+    /// bytes, further tries, reads answered from memory).
+    #[arg(long)]
+    pub(crate) stats: bool,
 }
 
 #[derive(Debug, Args)]
@@ -132,9 +147,8 @@ pub(crate) struct Ls {
     /// One JSON object a line.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Say on stderr what was asked of a server.
-    #[arg(long)]
-    pub(crate) stats: bool,
+    #[command(flatten)]
+    pub(crate) stats: Stats,
 }
 
 #[derive(Debug, Args)]
@@ -147,6 +161,8 @@ pub(crate) struct Info {
     /// As one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) stats: Stats,
 }
 
 #[derive(Debug, Args)]
@@ -154,11 +170,13 @@ pub(crate) struct Info {
     after_help = "Examples:\n  hyperslab describe --json ocean.h5\n  hyperslab describe --json a.h5 | sha256sum    equal for files of equal content\n\nArrays above 64 MiB are described without a hash of their data."
 )]
 pub(crate) struct Describe {
-    /// The file.
-    pub(crate) file: PathBuf,
+    /// The file, folder or URL.
+    pub(crate) file: String,
     /// As JSON, the only form there is.
     #[arg(long, required = true)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) stats: Stats,
 }
 
 /// Whose indices comments show.
@@ -213,6 +231,8 @@ pub(crate) struct Dump {
     /// A comment with the indices of each element.
     #[arg(short, long, value_name = "LANGUAGE", value_enum)]
     pub(crate) full: Option<Language>,
+    #[command(flatten)]
+    pub(crate) stats: Stats,
     /// Print help.
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
@@ -246,9 +266,8 @@ pub(crate) struct Get {
     /// Write to this file, which appears when it is complete.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
-    /// Print what the read did (requests, bytes, chunks) as one JSON line on stderr.
-    #[arg(long)]
-    pub(crate) stats: bool,
+    #[command(flatten)]
+    pub(crate) stats: Stats,
     /// Print all elements as text, however many; so it is done anyway where the text does not go to a terminal.
     #[arg(long)]
     pub(crate) all: bool,
@@ -265,6 +284,8 @@ pub(crate) struct Plan {
     /// Its totals, as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) stats: Stats,
 }
 
 #[derive(Debug, Args)]
@@ -277,4 +298,44 @@ pub(crate) struct Check {
     /// As one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) stats: Stats,
+}
+
+/// `zmap`: the objects of a store, whatever they hold.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Zmap {
+    /// List the keys next below a key, with lengths. What has no bytes of its own but keys below it ends in `/`.
+    #[command(
+        after_help = "Examples:\n  hyperslab zmap ls ocean.zarr            what stands at the root\n  hyperslab zmap ls -r s3://bucket/ocean.zarr sst\n  hyperslab zmap ls https://host/ocean.zarr .zmetadata    web servers list nothing, but know one key"
+    )]
+    Ls {
+        /// Folder, zip file or URL of a store.
+        store: String,
+        /// The key to begin at; the root by default.
+        key: Option<String>,
+        /// Go on below.
+        #[arg(short, long)]
+        recursive: bool,
+        /// One JSON object a line.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        stats: Stats,
+    },
+    /// Write the bytes of one object, as they are stored.
+    #[command(
+        after_help = "Examples:\n  hyperslab zmap get ocean.zarr sst/.zarray\n  hyperslab zmap get s3://bucket/ocean.zarr sst/c/0/0 -o chunk"
+    )]
+    Get {
+        /// Folder, zip file or URL of a store.
+        store: String,
+        /// The key of the object.
+        key: String,
+        /// Write to this file, which appears when it is complete.
+        #[arg(short, long, visible_alias = "out", value_name = "OUT")]
+        output: Option<PathBuf>,
+        #[command(flatten)]
+        stats: Stats,
+    },
 }

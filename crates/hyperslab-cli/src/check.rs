@@ -66,6 +66,7 @@ pub(crate) fn run(arguments: &Check, options: &OpenOptions, out: &mut Out) -> Ou
                 file.info().notes.into_iter().filter(|(key, _)| matches!(*key, "status" | "base address"));
             file_notes.extend(state.map(|(key, text)| format!("{key}: {text}")));
             check(&file, &mut report);
+            arguments.stats.say(file.traffic());
         }
         // The file is there, and its outermost structure is broken.
         Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::Checksum | ErrorKind::Truncated) => {

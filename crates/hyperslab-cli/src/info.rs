@@ -38,6 +38,7 @@ pub(crate) fn run(arguments: &Info, options: &OpenOptions, out: &mut Out) -> Out
             }
         }
         json.push(("attributes".into(), Json::list(attributes)));
+        arguments.stats.say(file.traffic());
         return out.line(Json::map(json));
     }
     let width = lines.iter().map(|(k, _)| k.chars().count()).max().unwrap_or(0);
@@ -48,6 +49,7 @@ pub(crate) fn run(arguments: &Info, options: &OpenOptions, out: &mut Out) -> Out
     for attribute in attributes {
         out.line(format_args!("  {attribute}"))?;
     }
+    arguments.stats.say(file.traffic());
     Ok(())
 }
 
@@ -55,7 +57,8 @@ fn about_file(file: &File, lines: &mut Lines) {
     let mut add = |key: &str, value: String| lines.push((key.into(), value));
     let info = file.info();
     add("file", file.name().into());
-    add("format", format!("{}, superblock version {}", info.format, info.version));
+    let version = if info.format == "HDF5" { "superblock version" } else { "version" };
+    add("format", format!("{}, {version} {}", info.format, info.version));
     add("user block", if info.user_block == 0 { "none".into() } else { output::bytes(info.user_block) });
     for (key, value) in info.notes {
         add(key, value);

@@ -62,9 +62,7 @@ pub(crate) fn run(arguments: &Ls, options: &OpenOptions, out: &mut Out) -> Outco
         }
     }
     print(rows, out)?;
-    if arguments.stats {
-        crate::output::say(file.traffic());
-    }
+    arguments.stats.say(file.traffic());
     Ok(())
 }
 

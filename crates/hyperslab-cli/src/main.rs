@@ -15,6 +15,7 @@ mod output;
 mod plan;
 mod variable;
 mod words;
+mod zmap;
 
 use args::{Arguments, Command};
 use clap::{CommandFactory, Parser};
@@ -45,6 +46,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
         Command::Get(get) => get::run(get, &options, &mut out).map(|()| true),
         Command::Plan(plan) => plan::run(plan, &options, &mut out).map(|()| true),
         Command::Check(check) => check::run(check, &options, &mut out),
+        Command::Zmap { look } => zmap::run(look, &options, &mut out).map(|()| true),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), "hyperslab", &mut script);

@@ -1,6 +1,7 @@
 //! What goes where: data to stdout or a file, everything else to stderr.
 
-use crate::args::Color;
+use crate::args::{Color, Stats};
+use hyperslab::source::Traffic;
 use hyperslab::{Address, OpenOptions};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::{self, Display};
@@ -71,6 +72,15 @@ pub(crate) fn open(address: impl Into<Address>, options: &OpenOptions) -> hypers
         ));
     }
     Ok(file)
+}
+
+impl Stats {
+    /// Says what was asked of a server, if that is wanted and there was one.
+    pub(crate) fn say(&self, traffic: Traffic) {
+        if self.stats && traffic.requests > 0 {
+            say(traffic);
+        }
+    }
 }
 
 /// Where the data goes, buffered.

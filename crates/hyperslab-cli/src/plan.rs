@@ -10,6 +10,7 @@ pub(crate) fn run(arguments: &Plan, options: &OpenOptions, out: &mut Out) -> Out
     let file = crate::output::open(address.clone(), options)?;
     let (array, selection) = crate::get::array(&file, &address)?;
     let plan = array.plan(selection)?;
+    arguments.stats.say(file.traffic());
     if arguments.json {
         return out.line(Json::map(plan.summary()?.entries().map(|(name, n)| (name, Json::from(n)))));
     }

@@ -22,6 +22,16 @@ pub(super) enum Detected {
 }
 
 impl Detected {
+    /// What an open file is.
+    pub(super) fn of(file: &hyperslab::File) -> Detected {
+        let info = file.info();
+        match info.format {
+            "HDF5" => Detected::Hdf5 { offset: info.user_block, version: u8::try_from(info.version).ok() },
+            "Zarr" => Detected::Zarr,
+            _ => Detected::NetCdf3,
+        }
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Detected::Hdf5 { .. } => "hdf5",

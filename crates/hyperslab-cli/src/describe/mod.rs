@@ -17,9 +17,10 @@ use hyperslab::array::Item;
 use hyperslab::dtype::DType;
 use hyperslab::model::{Attribute, ChunkGrid, Dataspace, FillValue, Layout, Links, NodeId};
 use hyperslab::shape::{element_count, to_usize};
-use hyperslab::{Array, Budget, Error, ErrorKind, File, Object, OpenOptions, Result, Selection};
+use hyperslab::{Address, Array, Budget, Error, ErrorKind, File, Object, OpenOptions, Result, Selection};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 
 /// Arrays and attributes larger than this in memory are described without their data.
 const LARGE: u64 = 64 << 20;
@@ -34,13 +35,18 @@ type Map = BTreeMap<String, Json>;
 
 /// Describes one file. False: it can't be opened at all, which its description says too.
 pub(crate) fn run(arguments: &Describe, options: &OpenOptions, out: &mut Out) -> Outcome<bool> {
-    let path = &arguments.file;
+    let address = Address::locate(&arguments.file);
     let mut options = options.clone();
     // A description never needs more than one array of `LARGE` bytes; what a hostile file makes of it is bounded.
     options.limits.output = options.limits.output.min(4 * LARGE);
     options.limits.chunk = options.limits.chunk.min(4 * LARGE);
     options.limits.in_flight = options.limits.in_flight.min(LARGE);
-    let detected = detect::detect(path)?;
+    let open = || crate::output::open(address.clone(), &options);
+    // What a URL names says itself what it is.
+    let far = address.scheme().map(|_| open()).transpose()?;
+    let path = Path::new(far.as_ref().map_or(address.file.as_str(), File::name));
+    let detected = far.as_ref().map_or_else(|| detect::detect(path), |file| Ok(Detected::of(file)))?;
+    let open = || far.clone().map_or_else(open, Ok);
     let mut top = Map::new();
     let name = path.file_name().unwrap_or(path.as_os_str());
     top.insert("file".into(), Json::text(name.to_string_lossy()));
@@ -52,7 +58,7 @@ pub(crate) fn run(arguments: &Describe, options: &OpenOptions, out: &mut Out) ->
             let mut section = Map::new();
             section.insert("userblock".into(), offset.into());
             section.insert("superblock".into(), version.map(u64::from).into());
-            match hyperslab::open_with(path.as_path(), &options) {
+            match open() {
                 Ok(file) => {
                     section.insert("objects".into(), objects(&file));
                     if netcdf::is_netcdf4(path, &file) {
@@ -66,15 +72,15 @@ pub(crate) fn run(arguments: &Describe, options: &OpenOptions, out: &mut Out) ->
             }
             section
         }
-        Detected::NetCdf3 => match hyperslab::open_with(path.as_path(), &options) {
+        Detected::NetCdf3 => match open() {
             Ok(file) => netcdf::section(&file, &options),
             Err(e) => {
                 opened = false;
                 error(e)
             }
         },
-        Detected::Zarr => match hyperslab::open_with(path.as_path(), &options) {
-            Ok(file) => zarr::section(&file, path),
+        Detected::Zarr => match open() {
+            Ok(file) => zarr::section(&file, &address),
             Err(e) => {
                 opened = false;
                 error(e)
@@ -90,6 +96,9 @@ pub(crate) fn run(arguments: &Describe, options: &OpenOptions, out: &mut Out) ->
         }
     };
     top.insert(detected.section().into(), Json::Map(section));
+    if let Some(file) = far {
+        arguments.stats.say(file.traffic());
+    }
     out.line(Json::Map(top))?;
     Ok(opened)
 }

@@ -4,21 +4,16 @@ use super::encode::{self, Digest, Encoder};
 use super::{Describer, Map, error, head, memory_size};
 use crate::json::Json;
 use crate::output::Progress;
-use hyperslab::Limits;
-use hyperslab::array::Item;
+use hyperslab::array::{Item, Location};
 use hyperslab::dtype::DType;
-use hyperslab::format::zarr::root_in_zip;
 use hyperslab::json::Json as Document;
 use hyperslab::model::{ChunkGrid, Column, Documents, Elements, NodeId, NodeKind};
 use hyperslab::shape::{byte_count, element_count, to_usize};
-use hyperslab::source::FileSource;
-use hyperslab::{Array, Error, File, Object, Result, Selection};
+use hyperslab::{Address, Array, Error, File, Object, OpenOptions, Result, Selection};
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
-use std::sync::Arc;
 
 /// All nodes of a hierarchy, by path, the root's being empty.
-pub(super) fn section(file: &File, place: &Path) -> Map {
+pub(super) fn section(file: &File, address: &Address) -> Map {
     let mut nodes: BTreeMap<String, Json> = BTreeMap::new();
     let mut text = 0;
     let describer = Describer::new(file, HashMap::new());
@@ -46,8 +41,7 @@ pub(super) fn section(file: &File, place: &Path) -> Map {
             Err(e) => super::insert(&mut nodes, &mut text, path(&entry.path), Json::Map(error(e))),
         }
     }
-    let zip = FileSource::open(place).ok().filter(|_| place.is_file());
-    let prefix = zip.and_then(|zip| root_in_zip(Arc::new(zip), &Limits::default()).ok().flatten());
+    let prefix = Location::folder_in_zip(address, &OpenOptions::default()).ok().flatten();
     Map::from([("nodes".to_string(), Json::Map(nodes)), ("prefix".into(), prefix.unwrap_or_default().into())])
 }
 

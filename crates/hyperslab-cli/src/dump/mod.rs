@@ -28,7 +28,7 @@ const KEYWORDS: [&[u8]; 5] = [b"variables", b"dimensions", b"data", b"group", b"
 
 /// Prints a file. False: something could not be shown.
 pub(crate) fn run(arguments: &args::Dump, options: &OpenOptions, out: &mut Out) -> Outcome<bool> {
-    let file = hyperslab::open_with(arguments.file.as_str(), options)?;
+    let file = crate::output::open(arguments.file.as_str(), options)?;
     let view = NetcdfView::open(file.hierarchy().clone(), &options.limits)?;
     if arguments.kind {
         out.line(kind_text(view.model()))?;
@@ -56,6 +56,7 @@ pub(crate) fn run(arguments: &args::Dump, options: &OpenOptions, out: &mut Out) 
     dump.lines.put(" {\n")?;
     dump.group(0)?;
     dump.lines.put("}\n")?;
+    arguments.stats.say(file.traffic());
     Ok(dump.complete)
 }
 

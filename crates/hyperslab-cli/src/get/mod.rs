@@ -47,13 +47,10 @@ pub(crate) fn run(arguments: &Get, options: &OpenOptions, stdout: &mut Out) -> O
         }
         None => write(stdout)?,
     }
-    if arguments.stats {
+    if arguments.stats.stats {
         output::say(read.stats);
-        let traffic = file.traffic();
-        if traffic.requests > 0 {
-            output::say(traffic);
-        }
     }
+    arguments.stats.say(file.traffic());
     Ok(())
 }
 

@@ -31,6 +31,14 @@ pub enum Location {
 impl Location {
     /// Opens what stands at an address: by its scheme and fragment, and where these leave it open by its content.
     pub fn open(address: &Address, options: &OpenOptions) -> Result<Location> {
+        match Location::find(address, options, false)? {
+            Location::File(source, neighbours) => Location::of(source, neighbours, options),
+            store => Ok(store),
+        }
+    }
+
+    /// What stands at an address, a zip file taken for a file. `store`: it is known to be a store, of whatever.
+    fn find(address: &Address, options: &OpenOptions, store: bool) -> Result<Location> {
         let fragment = Fragment::parse(address.fragment.as_deref().unwrap_or_default())
             .map_err(|e| e.context(address.to_string()))?;
         match address.scheme() {
@@ -45,10 +53,10 @@ impl Location {
                     None => cloud,
                 };
                 let store = CloudStore::s3(&bucket, &key, &cloud, &options.limits, &options.remote)?;
-                Location::cloud(store, &fragment, options)
+                Location::cloud(store, &fragment)
             }
             #[cfg(feature = "remote")]
-            Some("http" | "https") => Location::web(address, &fragment, options),
+            Some("http" | "https") => Location::web(address, &fragment, options, store),
             #[cfg(feature = "remote")]
             Some(scheme @ ("s3" | "gs" | "gs3" | "az")) => {
                 let rest = address.file.split_once("://").map_or("", |(_, rest)| rest);
@@ -59,13 +67,39 @@ impl Location {
                     "az" => CloudStore::az(bucket, key, &cloud, limits, remote),
                     _ => CloudStore::gs(bucket, key, &cloud, limits, remote),
                 };
-                Location::cloud(store?, &fragment, options)
+                Location::cloud(store?, &fragment)
             }
             Some(scheme) => {
-                let _ = fragment;
+                let _ = (fragment, store);
                 Err(Error::unsupported(format!("the scheme {scheme}:// of {address}"))
                     .hint("copy the file here and open the copy"))
             }
+        }
+    }
+
+    /// The store at an address, as it is: whatever its objects are, and of a zip file all of it.
+    ///
+    /// Fails with [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where one file stands that is no store.
+    pub fn store(address: &Address, options: &OpenOptions) -> Result<Arc<dyn Store>> {
+        match Location::find(address, options, true)? {
+            Location::Store(store) => Ok(store),
+            Location::File(source, _) if is_zip(source.as_ref())? => {
+                Ok(Arc::new(ZipStore::open_at(cached(source)?, "", &options.limits)?))
+            }
+            Location::File(source, _) => {
+                Err(Error::invalid(format!("{} is one file, not a store of objects", source.name()))
+                    .hint("its folder is a store"))
+            }
+        }
+    }
+
+    /// The folder in a zip file that is the root of a Zarr hierarchy, empty for all of it; `None` where there is none.
+    pub fn folder_in_zip(address: &Address, options: &OpenOptions) -> Result<Option<String>> {
+        match Location::find(address, options, false)? {
+            Location::File(source, _) if is_zip(source.as_ref())? => {
+                crate::format::zarr::root_in_zip(cached(source)?, &options.limits)
+            }
+            _ => Ok(None),
         }
     }
 
@@ -73,8 +107,7 @@ impl Location {
         if path.is_dir() {
             return Ok(Location::Store(Arc::new(DirectoryStore::open(path, &options.limits)?)));
         }
-        let source = Arc::new(FileSource::open(path)?);
-        Location::of(source, Neighbours::of(path, &options.limits), options)
+        Ok(Location::File(Arc::new(FileSource::open(path)?), Neighbours::of(path, &options.limits)))
     }
 
     /// A file, which may be a store itself.
@@ -82,10 +115,7 @@ impl Location {
         if !is_zip(source.as_ref())? {
             return Ok(Location::File(source, neighbours));
         }
-        let source = match source.hints().latency {
-            Latency::Remote => Arc::new(CachedSource::new(source, ZIP_KEPT)?),
-            _ => source,
-        };
+        let source = cached(source)?;
         let store = match crate::format::zarr::root_in_zip(source.clone(), &options.limits)? {
             Some(folder) => ZipStore::open_at(source, &folder, &options.limits)?,
             None => ZipStore::open(source, &options.limits)?,
@@ -94,18 +124,23 @@ impl Location {
     }
 
     #[cfg(feature = "remote")]
-    fn web(address: &Address, fragment: &Fragment, options: &OpenOptions) -> Result<Location> {
+    fn web(
+        address: &Address,
+        fragment: &Fragment,
+        options: &OpenOptions,
+        is_store: bool,
+    ) -> Result<Location> {
         let url = &address.file;
         let store = || HttpStore::open(url, &options.limits, &options.remote).map(Arc::new);
         if fragment.is_zarr() && !fragment.has(Mode::Zip) {
             return Ok(Location::Store(store()?));
         }
         match HttpSource::open(url, &options.remote) {
-            Ok(source) => Location::of(Arc::new(source), Neighbours::none(), options),
+            Ok(source) => Ok(Location::File(Arc::new(source), Neighbours::none())),
             // What is no file (a server may show a page, or forbid the look at a folder) may have files below it.
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Permission | ErrorKind::Io) => {
                 let store = store()?;
-                if is_zarr(store.as_ref()) { Ok(Location::Store(store)) } else { Err(e) }
+                if is_store || is_zarr(store.as_ref()) { Ok(Location::Store(store)) } else { Err(e) }
             }
             Err(e) => Err(e),
         }
@@ -115,12 +150,12 @@ impl Location {
 #[cfg(feature = "remote")]
 impl Location {
     /// What stands at a prefix of a bucket: an object, or more objects below it.
-    fn cloud(store: CloudStore, fragment: &Fragment, options: &OpenOptions) -> Result<Location> {
+    fn cloud(store: CloudStore, fragment: &Fragment) -> Result<Location> {
         if fragment.is_zarr() && !fragment.has(Mode::Zip) {
             return Ok(Location::Store(Arc::new(store)));
         }
         let no_object = match store.object() {
-            Ok(Some(source)) => return Location::of(Arc::new(source), Neighbours::none(), options),
+            Ok(Some(source)) => return Ok(Location::File(Arc::new(source), Neighbours::none())),
             Ok(None) => Error::new(ErrorKind::NotFound, format!("there is no object {}", store.name())),
             Err(e) => return Err(e),
         };
@@ -169,6 +204,14 @@ fn s3_region(url: &str) -> Option<String> {
 fn is_zarr(store: &dyn Store) -> bool {
     let keys = ["zarr.json", ".zmetadata", ".zgroup", ".zarray"].map(crate::source::store::Get::whole);
     store.get_many(&keys).iter().any(|answer| matches!(answer, Ok(Some(_))))
+}
+
+/// A zip file, with blocks of it in memory if it is far away.
+fn cached(source: Arc<dyn Source>) -> Result<Arc<dyn Source>> {
+    Ok(match source.hints().latency {
+        Latency::Remote => Arc::new(CachedSource::new(source, ZIP_KEPT)?),
+        _ => source,
+    })
 }
 
 /// Whether a source begins as a zip file does, with or without files in it.

@@ -18,8 +18,8 @@ use client::{Client, Provider};
 use futures_util::TryStreamExt;
 use object_store::path::Path;
 use object_store::{
-    Error as CloudError, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
-    UpdateVersion,
+    Error as CloudError, GetOptions, GetRange, ListResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode,
+    PutOptions, UpdateVersion,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -118,6 +118,29 @@ impl CloudStore {
 
     fn head(&self, key: &str) -> Result<Option<ObjectMeta>> {
         self.client.head(&self.full(key)?)
+    }
+
+    /// What stands below a prefix, however deep.
+    fn all(&self, prefix: &str) -> Result<Vec<ObjectMeta>> {
+        let (store, from, name) = (self.client.store()?, self.below(prefix)?, self.name());
+        let limit = self.limits.metadata;
+        engine()?.run(async move {
+            let budget = Budget::new("names in a store in bytes", limit);
+            let mut objects = store.list(from.as_ref());
+            let mut found = Vec::new();
+            while let Some(object) = objects.try_next().await.map_err(|e| failed(&name, e))? {
+                budget.charge((object.location.as_ref().len() + size_of::<ObjectMeta>()) as u64)?;
+                found.push(object);
+            }
+            Ok(found)
+        })
+    }
+
+    /// What stands next below a prefix.
+    fn next(&self, prefix: &str) -> Result<ListResult> {
+        let (store, from, name) = (self.client.store()?, self.below(prefix)?, self.name());
+        engine()?
+            .run(async move { store.list_with_delimiter(from.as_ref()).await.map_err(|e| failed(&name, e)) })
     }
 }
 
@@ -289,32 +312,24 @@ impl Store for CloudStore {
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        let (store, from, name) = (self.client.store()?, self.below(prefix)?, self.name());
-        let (root, limit) = (self.prefix.clone(), self.limits.metadata);
-        let mut keys = engine()?.run(async move {
-            let budget = Budget::new("names in a store in bytes", limit);
-            let mut objects = store.list(from.as_ref());
-            let mut keys = Vec::new();
-            while let Some(object) = objects.try_next().await.map_err(|e| failed(&name, e))? {
-                budget.charge((object.location.as_ref().len() + size_of::<String>()) as u64)?;
-                keys.extend(relative(&root, object.location.as_ref()).map(str::to_owned));
-            }
-            Ok(keys)
-        })?;
-        keys.retain(|key| check_key(key).is_ok());
+        Ok(self.lengths(prefix, true)?.into_iter().map(|(key, _)| key).collect())
+    }
+
+    fn lengths(&self, prefix: &str, deep: bool) -> Result<Vec<(String, u64)>> {
+        let found = if deep { self.all(prefix)? } else { self.next(prefix)?.objects };
+        let mut keys: Vec<(String, u64)> = found
+            .iter()
+            .filter_map(|object| Some((relative(&self.prefix, object.location.as_ref())?, object.size)))
+            .filter(|(key, _)| check_key(key).is_ok())
+            .map(|(key, length)| (key.to_owned(), length))
+            .collect();
         keys.sort_unstable();
         Ok(keys)
     }
 
     fn search(&self, prefix: &str) -> Result<Listing> {
-        let (store, from, name) = (self.client.store()?, self.below(prefix)?, self.name());
-        let found = {
-            let from = from.clone();
-            engine()?.run(async move {
-                store.list_with_delimiter(from.as_ref()).await.map_err(|e| failed(&name, e))
-            })?
-        };
-        let from = from.map(|path| path.to_string()).unwrap_or_default();
+        let found = self.next(prefix)?;
+        let from = self.below(prefix)?.map(|path| path.to_string()).unwrap_or_default();
         let last = |path: &Path| {
             relative(&from, path.as_ref())
                 .filter(|name| !name.is_empty() && !name.contains('/'))

@@ -42,7 +42,10 @@ impl fmt::Debug for HttpSource {
 impl HttpSource {
     /// Opens the file at `url`, which is sent as it is.
     pub fn open(url: &str, options: &RemoteOptions) -> Result<Self> {
-        let meter = Arc::new(Meter::default());
+        HttpSource::counted(url, options, Arc::new(Meter::default()))
+    }
+
+    fn counted(url: &str, options: &RemoteOptions, meter: Arc<Meter>) -> Result<Self> {
         let first = options.first.max(1);
         let wish = Ask {
             range: Some(format!("bytes=0-{}", first - 1)),
@@ -356,7 +359,7 @@ impl Store for HttpStore {
     }
 
     fn open(&self, key: &str) -> Result<Option<Arc<dyn Source>>> {
-        let source = absent(HttpSource::open(&self.url(key)?, &self.options))?;
+        let source = absent(HttpSource::counted(&self.url(key)?, &self.options, self.meter.clone()))?;
         Ok(source.map(|source| Arc::new(source) as Arc<dyn Source>))
     }
 

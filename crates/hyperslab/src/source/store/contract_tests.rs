@@ -114,6 +114,15 @@ fn check_listing(store: &dyn Store) {
     assert_eq!(search("ab"), pair("", ""));
     assert_eq!(search("none"), pair("", ""));
     assert_eq!(store.list("../x").unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let lengths = |prefix: &str, deep| {
+        let found = store.lengths(prefix, deep).unwrap();
+        found.into_iter().map(|(key, length)| format!("{key}:{length}")).collect::<Vec<_>>()
+    };
+    assert_eq!(lengths("", false), [".zgroup:2", "ab:11", "empty:0"]);
+    assert_eq!(lengths("a/", false), ["a/.zarray:4", "a/0.0:10"]);
+    assert_eq!(lengths("a", true), ["a/.zarray:4", "a/0.0:10", "a/deep/er/x:4"]);
+    assert_eq!(lengths("", true).len(), OBJECTS.len());
+    assert!(lengths("ab", true).is_empty() && lengths("none", false).is_empty());
 }
 
 /// Writing and reading, of an empty store.

@@ -128,6 +128,19 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The next names below a prefix.
     fn search(&self, prefix: &str) -> Result<Listing>;
 
+    /// The keys of objects below a prefix with their lengths, sorted by bytes: of all of them if `deep`, else of those
+    /// that stand next below it. What goes away meanwhile is left out.
+    fn lengths(&self, prefix: &str, deep: bool) -> Result<Vec<(String, u64)>> {
+        let keys = if deep {
+            self.list(prefix)?
+        } else {
+            let next = self.search(prefix)?.objects;
+            next.iter().map(|name| joined(prefix, name)).collect()
+        };
+        let length = |key: String| Ok(self.len(&key)?.map(|length| (key, length)));
+        keys.into_iter().filter_map(|key| length(key).transpose()).collect()
+    }
+
     /// Costs, for planning.
     fn hints(&self) -> ReadHints;
 
@@ -164,6 +177,14 @@ pub(super) fn check_prefix(prefix: &str) -> Result<&str> {
         check_key(prefix)?;
     }
     Ok(prefix)
+}
+
+/// The key of what is called `name` next below a prefix.
+pub(super) fn joined(prefix: &str, name: &str) -> String {
+    match prefix.strip_suffix('/').unwrap_or(prefix) {
+        "" => name.to_owned(),
+        prefix => format!("{prefix}/{name}"),
+    }
 }
 
 /// What stands behind `prefix` in `key`, if the prefix holds the key.
