@@ -36,6 +36,26 @@ fn cdl_is_that_of_ncdump() {
 }
 
 #[test]
+fn every_layout_of_nczarr_prints_the_same() {
+    for (layout, content) in [
+        ("first", "plain"),
+        ("upper", "plain"),
+        ("lower", "plain"),
+        ("attributes", "plain"),
+        ("draft", "plain"),
+        ("lower_rich", "rich"),
+        ("attributes_rich", "rich"),
+        ("draft_rich", "rich"),
+    ] {
+        let output = dump(&["-n", "nczarr"], &format!("nczarr/{layout}.zip"));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{layout}");
+        let wanted = std::fs::read_to_string(data().join(format!("nczarr/{content}.cdl"))).unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), wanted, "{layout}");
+        assert_eq!(output.status.code(), Some(0), "{layout}");
+    }
+}
+
+#[test]
 fn what_netcdf_has_no_word_for_is_told() {
     let output = dump(&["-h"], "phony.h5");
     let text = String::from_utf8(output.stdout).unwrap();

@@ -335,6 +335,36 @@ pub fn wrong_member(name: &str, what: impl fmt::Display) -> Error {
     Error::new(ErrorKind::Corrupt, format!("{name:?}: {what}"))
 }
 
+/// Decodes base 64 (RFC 4648, section 4, padded), in which documents spell bytes. `None`: it is none.
+pub fn base64(text: &str) -> Option<Vec<u8>> {
+    let digit = |c: u8| match c {
+        b'A'..=b'Z' => Some(c - b'A'),
+        b'a'..=b'z' => Some(c - b'a' + 26),
+        b'0'..=b'9' => Some(c - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let digits = text.trim_end_matches('=');
+    if text.len() - digits.len() > 2 {
+        return None;
+    }
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut count) = (0u32, 0);
+    for c in digits.bytes() {
+        bits = bits << 6 | u32::from(digit(c)?);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+        }
+    }
+    Some(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

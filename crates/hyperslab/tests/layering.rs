@@ -13,7 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("shape", &["error", "limits"]),
     ("json", &["error"]),
     // Layer 1: element types, selections.
-    ("dtype", &["error", "limits", "shape"]),
+    ("dtype", &["error", "limits", "shape", "json"]),
     ("select", &["error", "limits", "shape"]),
     // Layer 2: where bytes come from, and what is done to them; neither knows the other.
     ("source", &["error", "limits", "shape", "json", "dtype", "select"]),

@@ -8,6 +8,7 @@ mod convert;
 mod notation;
 mod number;
 mod pack;
+mod spelled;
 
 pub use convert::{Conversion, Element, Native};
 pub use notation::quote;

@@ -397,6 +397,12 @@ pub trait Hierarchy: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
+    /// A further document in the folder of an object, called `name`; `None` if there is none. The first layout of NCZarr
+    /// keeps such.
+    fn document(&self, _node: &NodeId, _name: &str) -> Result<Option<Json>> {
+        Ok(None)
+    }
+
     /// What a stored reference points to.
     fn reference(&self, kind: ReferenceKind, stored: &[u8]) -> Result<Reference>;
 

@@ -2,16 +2,17 @@
 //!
 //! The order matters, since netCDF numbers dimensions as it meets them: the datasets and types of a group in the order
 //! in which they were made (by name where that is not tracked), then its groups. Axes without a dimension get one
-//! afterwards, innermost groups first.
+//! afterwards, innermost groups first. What Zarr says of names, types and order is asked of [`super::zarr`].
 
 use super::attribute::{in_order, is_hidden, of};
 use super::kind::{UserType, class_of, type_of};
 use super::scale::{self, Axes, PREFIX};
+use super::zarr::{self, Zarr};
 use super::{Attribute, DataModel, Dimension, Group, LeftOut, NetcdfView, Type, Variable};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::model::{
-    ArrayMeta, AttributeEntry, Dataspace, Hierarchy, LinkTarget, Links, NodeId, NodeKind, Storage,
+    ArrayMeta, AttributeEntry, Dataspace, Hierarchy, Link, LinkTarget, Links, NodeId, NodeKind, Storage,
 };
 use crate::shape::Name;
 use std::collections::{HashMap, HashSet};
@@ -27,6 +28,8 @@ struct Draft {
     storage: Storage,
     attributes: Vec<AttributeEntry>,
     axes: Found,
+    /// Its type, where that of its elements does not tell.
+    kind: Option<Type>,
 }
 
 /// What is known of the axes of a variable after the walk.
@@ -37,12 +40,15 @@ enum Found {
     Told(Axes),
     /// The format itself tells.
     Named(Vec<Option<Name>>),
+    /// Documents of Zarr tell.
+    Zarr(zarr::Axes),
 }
 
 struct Builder<'a> {
     hierarchy: &'a dyn Hierarchy,
     limits: &'a Limits,
     model: DataModel,
+    zarr: Option<Zarr>,
     groups: Vec<Group>,
     dimensions: Vec<Dimension>,
     types: Vec<UserType>,
@@ -75,6 +81,7 @@ pub(super) fn build(hierarchy: Arc<dyn Hierarchy>, limits: &Limits) -> Result<Ne
         hierarchy: &*hierarchy,
         limits,
         model,
+        zarr: Zarr::open(&*hierarchy)?,
         groups: Vec::new(),
         dimensions: Vec::new(),
         types: Vec::new(),
@@ -88,10 +95,14 @@ pub(super) fn build(hierarchy: Arc<dyn Hierarchy>, limits: &Limits) -> Result<Ne
         lengths: HashMap::new(),
     };
     let root = hierarchy.root();
+    let nczarr = builder.zarr.as_ref().is_some_and(Zarr::is_nczarr);
     builder.group(root, Name::from("/"), "/".into(), None, 0)?;
     let Builder { groups, dimensions, types, model, .. } = builder.finish();
-    Ok(NetcdfView { hierarchy, model, groups, dimensions, types })
+    Ok(NetcdfView { hierarchy, model, nczarr, groups, dimensions, types })
 }
+
+/// What an array by itself is called, which has no name in its store.
+const ALONE: &str = "array";
 
 /// The path of a member of a group.
 fn join(group: &str, name: &Name) -> String {
@@ -121,7 +132,15 @@ impl Builder<'_> {
         self.limits.check_depth("groups", depth)?;
         let here = self.groups.len();
         self.seen.insert(node.clone());
-        let links = self.hierarchy.links(&node).context(|| format!("links of group {path}"));
+        let links = match self.hierarchy.kind(&node) {
+            // A Zarr array by itself is the only variable of a file.
+            Ok(NodeKind::Array) if parent.is_none() => {
+                let target = LinkTarget::Hard(node.clone());
+                let link = Link { name: Name::from(ALONE), target, creation_order: None };
+                Ok(Links { links: vec![link], tracks_order: false, faults: Vec::new() })
+            }
+            _ => self.hierarchy.links(&node).context(|| format!("links of group {path}")),
+        };
         let links = match (links, parent) {
             (Err(e), None) => return Err(e),
             (Err(e), Some(parent)) => {
@@ -130,7 +149,11 @@ impl Builder<'_> {
             }
             (Ok(links), _) => links,
         };
-        let own = self.hierarchy.attributes(&node);
+        let own = match &self.zarr {
+            Some(_) if self.is_alone(&node) => Ok(Vec::new()),
+            Some(zarr) => zarr.attributes(self.hierarchy, &node, None),
+            None => self.hierarchy.attributes(&node),
+        };
         self.groups.push(Group {
             name,
             path: path.clone(),
@@ -158,8 +181,20 @@ impl Builder<'_> {
         for fault in &links.faults {
             self.fail(here, path.clone(), &fault.error);
         }
+        let words = match &self.zarr {
+            Some(zarr) => zarr.group(self.hierarchy, &node),
+            None => Ok(zarr::Words::default()),
+        };
+        let words = words.unwrap_or_else(|e| {
+            self.fail(here, path.clone(), &e.context("NCZarr"));
+            zarr::Words::default()
+        });
+        for d in &words.dimensions {
+            self.dimension(here, d.name.clone(), d.length, d.unlimited, None, None);
+        }
+        let links = self.listed(here, &path, ordered(links), &words);
         let mut groups = Vec::new();
-        for link in ordered(links) {
+        for link in links {
             let path = join(&path, &link.name);
             let node = match self.target(&node, &link.target) {
                 Ok(Ok(node)) => node,
@@ -176,6 +211,7 @@ impl Builder<'_> {
                 Ok(NodeKind::Group) => groups.push((node, link.name, path)),
                 Ok(NodeKind::Datatype) => self.named_type(here, node, link.name, path),
                 Ok(NodeKind::Array) => {
+                    let path = if self.is_alone(&node) { "/".into() } else { path };
                     if let Err(e) = self.array(here, node, link.name, &path) {
                         self.fail(here, path, &e);
                     }
@@ -191,6 +227,23 @@ impl Builder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether an array is all that there is.
+    fn is_alone(&self, node: &NodeId) -> bool {
+        *node == self.hierarchy.root() && self.hierarchy.kind(node).is_ok_and(|kind| kind == NodeKind::Array)
+    }
+
+    /// Links in the order in which NCZarr lists them; others follow. What it lists and is not there is told.
+    fn listed(&mut self, group: usize, path: &str, mut links: Vec<Link>, words: &zarr::Words) -> Vec<Link> {
+        let listed = || words.arrays.iter().chain(&words.groups);
+        let order: HashMap<&Name, usize> = listed().enumerate().map(|(i, name)| (name, i)).collect();
+        links.sort_by_key(|link| order.get(&link.name).copied().unwrap_or(usize::MAX));
+        let there: HashSet<&Name> = links.iter().map(|link| &link.name).collect();
+        for name in listed().filter(|name| !there.contains(name)) {
+            self.leave_out(group, join(path, name), "NCZarr lists it, and it is not there".into(), true);
+        }
+        links
     }
 
     /// The object that a link leads to, or a word for a link that leads nowhere netCDF goes.
@@ -282,7 +335,16 @@ impl Builder<'_> {
     }
 
     fn array(&mut self, group: usize, node: NodeId, name: Name, path: &str) -> Result<()> {
-        let (meta, storage) = self.hierarchy.array(&node).context(|| format!("array {path}"))?;
+        let (mut meta, storage) = self.hierarchy.array(&node).context(|| format!("array {path}"))?;
+        if let Some(zarr) = &self.zarr {
+            let words = zarr.array(self.hierarchy, &node, &mut meta);
+            let (kind, axes) = words.context(|| format!("array {path}"))?;
+            let entries = zarr.attributes(self.hierarchy, &node, Some(&meta.dtype));
+            let attributes = in_order(entries.unwrap_or_else(|e| vec![Err((None, e))]));
+            let (path, axes) = (path.to_owned(), Found::Zarr(axes));
+            self.drafts.push(Draft { group, name, path, node, meta, storage, attributes, axes, kind });
+            return Ok(());
+        }
         let entries = self.hierarchy.attributes(&node).unwrap_or_else(|e| vec![Err((None, e))]);
         let attributes = in_order(entries);
         let axes = match self.hierarchy.dimension_names(&node)? {
@@ -307,7 +369,8 @@ impl Builder<'_> {
             Some(rest) if !self.model.is_netcdf3() => Name::from(rest),
             _ => name,
         };
-        self.drafts.push(Draft { group, name, path: path.to_owned(), node, meta, storage, attributes, axes });
+        let (path, kind) = (path.to_owned(), None);
+        self.drafts.push(Draft { group, name, path, node, meta, storage, attributes, axes, kind });
         Ok(())
     }
 
@@ -329,8 +392,13 @@ impl Builder<'_> {
         }
         for group in self.inner_first() {
             for draft in of_group.get_mut(group).map(std::mem::take).unwrap_or_default() {
-                match type_of(&draft.meta.dtype, &self.types) {
-                    Some(kind) => self.variable(group, kind, draft),
+                match draft.kind.or_else(|| type_of(&draft.meta.dtype, &self.types)) {
+                    Some(kind) => {
+                        let path = draft.path.clone();
+                        if let Err(e) = self.variable(group, kind, draft) {
+                            self.fail(group, path, &e);
+                        }
+                    }
                     None => {
                         let what = format!("an array of type {}", draft.meta.dtype);
                         self.leave_out(group, draft.path, what, false);
@@ -363,7 +431,7 @@ impl Builder<'_> {
         let mut out = Vec::new();
         for entry in entries {
             match entry {
-                Ok(a) if !self.model.is_netcdf3() && is_hidden(&a.name) => {}
+                Ok(a) if !self.model.is_netcdf3() && self.zarr.is_none() && is_hidden(&a.name) => {}
                 Ok(a) => {
                     let path = format!("{path}:{}", a.name);
                     match of(a, &self.types) {
@@ -380,7 +448,7 @@ impl Builder<'_> {
         out
     }
 
-    fn variable(&mut self, group: usize, kind: Type, draft: Draft) {
+    fn variable(&mut self, group: usize, kind: Type, draft: Draft) -> Result<()> {
         let Draft { name, path, node, meta, storage, attributes, axes, .. } = draft;
         let extents = meta.space.dims().to_vec();
         let mut dimensions: Vec<Option<usize>> = match axes {
@@ -406,6 +474,14 @@ impl Builder<'_> {
                 });
                 named.collect()
             }
+            Found::Zarr(zarr::Axes::Paths(paths)) => {
+                let found = paths.iter().zip(&extents).map(|(path, &length)| self.referred(path, length));
+                found.map(|place| place.map(Some)).collect::<Result<_>>()?
+            }
+            Found::Zarr(zarr::Axes::Names(names)) => {
+                let named = names.iter().zip(&extents);
+                named.map(|(name, &length)| Some(self.local(group, name.as_ref(), length))).collect()
+            }
         };
         dimensions.resize(extents.len(), None);
         let mut chosen = Vec::with_capacity(dimensions.len());
@@ -420,6 +496,45 @@ impl Builder<'_> {
         let variable = Variable { name, path, node, kind, dimensions: chosen, meta, storage, attributes };
         if let Some(group) = self.groups.get_mut(group) {
             group.variables.push(variable);
+        }
+        Ok(())
+    }
+
+    /// The dimension with this path, for an axis of `length`.
+    fn referred(&self, path: &Name, length: u64) -> Result<usize> {
+        let text = path.as_bytes();
+        let cut = text.iter().rposition(|&b| b == b'/').unwrap_or(0);
+        let (within, last) = (text.get(..cut.max(1)).unwrap_or(b"/"), text.get(cut..).unwrap_or_default());
+        let last = Name::from(last.strip_prefix(b"/").unwrap_or(last));
+        let group = self.groups.iter().position(|g| g.path.as_bytes() == within);
+        let place = group.and_then(|group| self.names.get(&(group, last)).copied());
+        let place = place
+            .ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("its dimension {path} is not declared")))?;
+        match self.dimensions.get(place) {
+            Some(d) if !d.unlimited && d.length != length => Err(Error::new(
+                ErrorKind::Corrupt,
+                format!("its dimension {path} has length {}, the array {length}", d.length),
+            )),
+            _ => Ok(place),
+        }
+    }
+
+    /// The dimension of a group with this name and length, made if there is none. Where the name is one of another
+    /// length, the length is made a part of it; without a name it is one of the root group that all may share.
+    fn local(&mut self, group: usize, name: Option<&Name>, length: u64) -> usize {
+        let anonymous = || Name::from(format!("_Anonymous_Dim_{length}").as_str());
+        let (group, mut name) = name.map_or_else(|| (0, anonymous()), |name| (group, name.clone()));
+        loop {
+            match self.names.get(&(group, name.clone())) {
+                None => return self.dimension(group, name, length, false, None, None),
+                Some(&place) if self.dimensions.get(place).is_some_and(|d| d.length == length) => {
+                    return place;
+                }
+                Some(_) => {
+                    let longer = [name.as_bytes(), b"_", length.to_string().as_bytes()].concat();
+                    name = Name::from(longer.as_slice());
+                }
+            }
         }
     }
 
@@ -450,7 +565,8 @@ impl Builder<'_> {
         if self.model.is_netcdf3() {
             return;
         }
-        for d in self.dimensions.iter_mut().filter(|d| d.unlimited) {
+        // NCZarr records the length, which no variable may have reached.
+        for d in self.dimensions.iter_mut().filter(|d| d.unlimited && self.zarr.is_none()) {
             d.length = 0;
         }
         for variable in self.groups.iter().flat_map(|g| &g.variables) {
@@ -470,7 +586,7 @@ fn may_grow(space: &Dataspace, axis: usize) -> bool {
 }
 
 /// Links as they were made, or by name where that is not known.
-fn ordered(links: Links) -> Vec<crate::model::Link> {
+fn ordered(links: Links) -> Vec<Link> {
     let mut list = links.links;
     if links.tracks_order {
         list.sort_by_key(|l| l.creation_order);

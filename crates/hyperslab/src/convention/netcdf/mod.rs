@@ -8,6 +8,9 @@
 //! | the format itself | netCDF-3 ([`Hierarchy::dimensions`]) |
 //! | dimension scales, and the hidden attributes that netCDF-4 adds | HDF5 |
 //! | nobody: `phony_dim_N`, one for each length | HDF5 without scales |
+//! | the documents of NCZarr | Zarr as netCDF-C writes it, in every layout |
+//! | `dimension_names`, or the attribute `_ARRAY_DIMENSIONS`, in the group of the array | other Zarr |
+//! | nobody: `_Anonymous_Dim_LENGTH`, one for each length, in the root group | Zarr without names |
 
 mod attribute;
 mod build;
@@ -15,6 +18,7 @@ mod kind;
 mod scale;
 #[cfg(test)]
 mod tests;
+mod zarr;
 
 pub use attribute::Attribute;
 pub use kind::{Class, Type, UserType};
@@ -138,6 +142,7 @@ pub struct Group {
 pub struct NetcdfView {
     hierarchy: Arc<dyn Hierarchy>,
     model: DataModel,
+    nczarr: bool,
     groups: Vec<Group>,
     dimensions: Vec<Dimension>,
     types: Vec<UserType>,
@@ -157,6 +162,11 @@ impl NetcdfView {
     /// The kind of file.
     pub fn model(&self) -> DataModel {
         self.model
+    }
+
+    /// Whether it is a Zarr hierarchy with what netCDF-C adds to it.
+    pub fn is_nczarr(&self) -> bool {
+        self.nczarr
     }
 
     /// All groups; the first is the root, and a group comes after the one around it.

@@ -12,7 +12,7 @@ fn open(bytes: &[u8]) -> NetcdfView {
 }
 
 /// A line for each thing in the view.
-fn text(view: &NetcdfView) -> String {
+pub(super) fn text(view: &NetcdfView) -> String {
     let mut out = String::new();
     for group in view.groups() {
         let _ = writeln!(out, "group {}", group.path);

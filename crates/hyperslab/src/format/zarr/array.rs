@@ -6,7 +6,7 @@ use super::types::{self, Element, Variable};
 use crate::codec::FilterSpec;
 use crate::dtype::{ByteOrder, DType};
 use crate::error::{Error, ErrorKind, Result};
-use crate::json::{Json, wrong_member};
+use crate::json::{Json, base64, wrong_member};
 use crate::shape::MAX_RANK;
 
 /// An array as its document describes it.
@@ -84,7 +84,7 @@ fn chunk_extents(document: &Json, name: &str, shape: &[u64]) -> Result<Vec<u64>>
 /// The value of an element of any length.
 fn variable_fill(kind: Variable, spelled: &Json) -> Vec<u8> {
     match (kind, spelled) {
-        (Variable::Bytes, Json::Text(text)) => fill::base64(text).unwrap_or_else(|| text.as_bytes().to_vec()),
+        (Variable::Bytes, Json::Text(text)) => base64(text).unwrap_or_else(|| text.as_bytes().to_vec()),
         (Variable::Bytes, Json::List(items)) => {
             items.iter().filter_map(|b| b.as_u64().and_then(|b| u8::try_from(b).ok())).collect()
         }
@@ -116,8 +116,13 @@ fn v2_codec(spelled: &Json) -> Result<FilterSpec> {
     Ok(FilterSpec::Zarr { name: id.to_owned(), configuration: Json::Map(others.cloned().collect()) })
 }
 
-/// The document `.zarray`.
-pub(super) fn v2(document: &Json) -> Result<ArrayDocument> {
+/// Whether the elements are text of NCZarr before netCDF-C 4.9.1, which calls a byte of it one of UTF-32.
+pub(super) fn may_be_old_text(document: &Json) -> bool {
+    text(document, "dtype").is_some_and(|code| code.len() == 3 && code.ends_with("U1"))
+}
+
+/// The document `.zarray`. `of_nczarr`: another document says that NCZarr wrote it.
+pub(super) fn v2(document: &Json, of_nczarr: bool) -> Result<ArrayDocument> {
     let shape = extents(document, "shape")?;
     let chunk = chunk_extents(document, "chunks", &shape)?;
     let mut filters = Vec::new();
@@ -150,6 +155,9 @@ pub(super) fn v2(document: &Json) -> Result<ArrayDocument> {
             };
             filters.remove(0);
             Element::Variable(kind)
+        }
+        Some(_) if may_be_old_text(document) && (of_nczarr || document.get("_NCZARR_ARRAY").is_some()) => {
+            Element::Fixed(types::v2(&Json::Text("|S1".into()), 0)?)
         }
         _ => Element::Fixed(types::v2(spelled, 0)?),
     };

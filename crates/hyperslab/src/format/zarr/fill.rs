@@ -1,8 +1,8 @@
 //! Fill values: JSON in many spellings, to one element as stored.
 
-use crate::dtype::{ByteOrder, DType, FloatType, IntegerType};
+use crate::dtype::{ByteOrder, DType};
 use crate::error::{Error, ErrorKind, Result};
-use crate::json::Json;
+use crate::json::{Json, base64};
 
 /// One element as stored of the fill value `spelled`. `null` has none.
 pub(super) fn element(dtype: &DType, spelled: &Json) -> Result<Option<Vec<u8>>> {
@@ -21,18 +21,18 @@ pub(super) fn element(dtype: &DType, spelled: &Json) -> Result<Option<Vec<u8>>> 
         other => other,
     };
     let stored = match dtype {
-        DType::Integer(t) => integer(t, spelled),
+        DType::Integer(t) => t.spelled(spelled),
         DType::Enum { .. } => match spelled {
             Json::Bool(v) => Some(vec![u8::from(*v)]),
             other => other.as_f64().map(|v| vec![u8::from(v != 0.0)]),
         },
-        DType::Float(t) => float(t, spelled),
+        DType::Float(t) => t.spelled(spelled),
         DType::Complex { base } => match (&**base, spelled) {
             (DType::Float(t), Json::List(parts)) if parts.len() == 2 => {
-                let parts: Option<Vec<Vec<u8>>> = parts.iter().map(|part| float(t, part)).collect();
+                let parts: Option<Vec<Vec<u8>>> = parts.iter().map(|part| t.spelled(part)).collect();
                 parts.map(|parts| parts.concat())
             }
-            (DType::Float(t), real) => float(t, real).map(|mut real| {
+            (DType::Float(t), real) => t.spelled(real).map(|mut real| {
                 real.resize(size, 0);
                 real
             }),
@@ -110,86 +110,11 @@ fn ordered(mut bytes: Vec<u8>, order: ByteOrder) -> Vec<u8> {
     bytes
 }
 
-fn integer(t: &IntegerType, spelled: &Json) -> Option<Vec<u8>> {
-    let value = match spelled {
-        Json::Bool(v) => i128::from(*v),
-        Json::Text(text) => text.trim().parse().ok()?,
-        // Fractions are cut, as NumPy does it.
-        Json::Float(v) if v.is_finite() => v.trunc() as i128,
-        other => other.as_integer()?,
-    };
-    let bytes = value.to_le_bytes().get(..t.size)?.to_vec();
-    let fits = if t.signed {
-        let bits = 8 * t.size as u32;
-        (-(1i128 << (bits - 1))..1i128 << (bits - 1)).contains(&value)
-    } else {
-        (0..1i128 << (8 * t.size as u32)).contains(&value)
-    };
-    fits.then(|| ordered(bytes, t.order))
-}
-
-/// A number, `NaN`, `Infinity`, `-Infinity` in any case and a few more spellings, or the bits in hex.
-fn float(t: &FloatType, spelled: &Json) -> Option<Vec<u8>> {
-    let value = match spelled {
-        Json::Text(text) => {
-            if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-                let bits = u64::from_str_radix(hex, 16).ok().filter(|_| hex.len() == 2 * t.size)?;
-                return Some(ordered(bits.to_le_bytes().get(..t.size)?.to_vec(), t.order));
-            }
-            match text.trim().to_ascii_lowercase().trim_end_matches('f') {
-                "nan" | "-nan" => f64::NAN,
-                "infinity" | "in" | "+infinity" | "+in" => f64::INFINITY,
-                "-infinity" | "-in" => f64::NEG_INFINITY,
-                other => other.parse().ok()?,
-            }
-        }
-        Json::Bool(v) => f64::from(u8::from(*v)),
-        other => other.as_f64()?,
-    };
-    let bytes = match t.size {
-        2 => half::f16::from_f64(value).to_le_bytes().to_vec(),
-        4 => (value as f32).to_le_bytes().to_vec(),
-        8 => value.to_le_bytes().to_vec(),
-        _ => return None,
-    };
-    Some(ordered(bytes, t.order))
-}
-
 /// Bytes in base 64; text that is none is taken as it is.
 fn bytes(text: &str, size: usize) -> Option<Vec<u8>> {
     let decoded = base64(text).filter(|b| b.len() <= size);
     let plain = || Some(text.as_bytes().to_vec()).filter(|b| b.len() <= size);
     decoded.or_else(plain).map(|b| padded(b, size))
-}
-
-/// Decodes base 64 (RFC 4648, section 4, padded).
-pub(super) fn base64(text: &str) -> Option<Vec<u8>> {
-    let digit = |c: u8| match c {
-        b'A'..=b'Z' => Some(c - b'A'),
-        b'a'..=b'z' => Some(c - b'a' + 26),
-        b'0'..=b'9' => Some(c - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
-    if !text.len().is_multiple_of(4) {
-        return None;
-    }
-    let digits = text.trim_end_matches('=');
-    if text.len() - digits.len() > 2 {
-        return None;
-    }
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut count) = (0u32, 0);
-    for c in digits.bytes() {
-        bits = bits << 6 | u32::from(digit(c)?);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-        }
-    }
-    Some(out)
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::model::{
     HeapRef, Hierarchy, Layout, Link, LinkTarget, Links, NodeId, NodeKind, Reference, Storage,
 };
 use crate::shape::{Name, byte_count, element_count};
-use crate::source::store::Store;
+use crate::source::store::{Get, Store};
 use crate::source::{Latency, Source, ZipStore};
 use array::{ArrayDocument, Codecs, Fill};
 use bytes::Bytes;
@@ -185,7 +185,12 @@ impl Zarr {
         if documents.version == 3 {
             array::v3(&documents.metadata).context(|| "zarr.json")
         } else {
-            array::v2(&documents.metadata).context(|| ".zarray")
+            // The first layout of NCZarr has documents of its own.
+            let of_nczarr = array::may_be_old_text(&documents.metadata) && {
+                let own = [".nczvar", ".nczarray"].map(|name| Get::whole(join(path, name)));
+                self.store.get_many(&own).iter().any(|found| matches!(found, Ok(Some(_))))
+            };
+            array::v2(&documents.metadata, of_nczarr).context(|| ".zarray")
         }
     }
 
@@ -399,6 +404,12 @@ impl Hierarchy for Zarr {
 
     fn documents(&self, node: &NodeId) -> Result<Option<Documents>> {
         Ok(self.node(path_of(node)?)?.map(|node| node.documents.clone()))
+    }
+
+    fn document(&self, node: &NodeId, name: &str) -> Result<Option<Json>> {
+        let key = join(path_of(node)?, name);
+        let bytes = self.store.get(&key)?;
+        bytes.map(|bytes| node::parse(&bytes, self.limits.metadata).context(|| key)).transpose()
     }
 
     fn reference(&self, _kind: ReferenceKind, _stored: &[u8]) -> Result<Reference> {

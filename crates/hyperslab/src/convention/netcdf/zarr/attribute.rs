@@ -1,0 +1,147 @@
+//! Attributes of JSON, typed as recorded. Where no type is recorded, or the value is not of it: the smallest type of
+//! netCDF, from `int` on, that holds the value without loss.
+
+use crate::dtype::{ByteOrder, CharSet, DType, IntegerType, StringPadding};
+use crate::json::{Json, base64};
+use crate::model::{Attribute, Dataspace};
+use std::fmt::{self, Write};
+
+/// `inferred` is the attribute as Zarr alone tells it, `spelled` its value, `recorded` its type in NCZarr; `fill` is the
+/// type of the elements that it stands for, if it does.
+pub(super) fn typed(
+    inferred: Attribute,
+    spelled: &Json,
+    recorded: Option<&str>,
+    fill: Option<&DType>,
+) -> Attribute {
+    let found = fill.and_then(|dtype| fill_value(dtype, spelled)).or_else(|| as_recorded(recorded?, spelled));
+    let (dtype, space, data) = match found.or_else(|| narrowed(&inferred, spelled)) {
+        Some(found) => found,
+        None => return inferred,
+    };
+    Attribute { name: inferred.name, dtype, space, data: data.into(), order: inferred.order }
+}
+
+type Stored = (DType, Dataspace, Vec<u8>);
+
+fn list(count: usize) -> Dataspace {
+    Dataspace::Simple { dims: vec![count as u64], max: vec![Some(count as u64)] }
+}
+
+fn text_type(size: usize) -> DType {
+    DType::String { size: size.max(1), padding: StringPadding::NullPadded, charset: CharSet::Utf8 }
+}
+
+/// Text: one element of fixed size.
+fn text(text: String) -> Stored {
+    let space = if text.is_empty() { Dataspace::Null } else { Dataspace::Scalar };
+    (text_type(text.len()), space, text.into_bytes())
+}
+
+/// A list of strings. `None` if one long string among many short ones would take memory for all of them.
+fn strings(texts: &[&str]) -> Option<Stored> {
+    let size = texts.iter().map(|t| t.len()).max().unwrap_or(0).max(1);
+    let given: usize = texts.iter().map(|t| t.len()).sum();
+    if size.saturating_mul(texts.len()) > (1 << 20) + given.saturating_mul(64) {
+        return None;
+    }
+    let mut data = Vec::new();
+    for text in texts {
+        data.extend_from_slice(text.as_bytes());
+        data.resize(data.len() + size - text.len(), 0);
+    }
+    Some((text_type(size), list(texts.len()), data))
+}
+
+/// The items of a list, or the value alone.
+fn items(spelled: &Json) -> &[Json] {
+    spelled.as_list().unwrap_or(std::slice::from_ref(spelled))
+}
+
+/// Numbers of one type; `None` if one of them is not of it.
+fn numbers(dtype: &DType, spelled: &Json) -> Option<Stored> {
+    let values = items(spelled);
+    let mut data = Vec::with_capacity(values.len().checked_mul(dtype.size())?);
+    for value in values {
+        data.extend(match (dtype, value) {
+            (DType::Integer(_), Json::Float(v)) if v.fract() != 0.0 => return None,
+            (DType::Integer(t), value) => t.spelled(value)?,
+            (DType::Float(t), value) => t.spelled(value)?,
+            _ => return None,
+        });
+    }
+    Some((dtype.clone(), list(values.len()), data))
+}
+
+/// The value that stands for those never written, of the type of these. Floats may be spelled as the eight bytes of a
+/// double in base 64, as xarray does it in version 3.
+fn fill_value(dtype: &DType, spelled: &Json) -> Option<Stored> {
+    numbers(dtype, spelled).or_else(|| match dtype {
+        DType::Float(_) => {
+            let bytes: [u8; 8] = base64(spelled.as_str()?)?.try_into().ok()?;
+            numbers(dtype, &Json::Float(f64::from_le_bytes(bytes)))
+        }
+        _ => None,
+    })
+}
+
+/// A value of a recorded type: a code of NumPy, or in the drafts of version 3 a name of Zarr's.
+fn as_recorded(recorded: &str, spelled: &Json) -> Option<Stored> {
+    let bare = recorded.trim_start_matches(['<', '>', '|', '=']);
+    let is_text = recorded.starts_with('>') && bare == "S1" || matches!(bare, "U1" | "J0" | "char" | "json");
+    let is_string = bare == "string"
+        || bare
+            .strip_prefix(['S', 'r'])
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    if is_text {
+        return Some(text(match spelled {
+            Json::Text(text) => text.clone(),
+            other => Text(other).to_string(),
+        }));
+    }
+    if is_string {
+        let texts: Option<Vec<&str>> = items(spelled).iter().map(Json::as_str).collect();
+        return strings(&texts?);
+    }
+    let dtype = DType::from_numpy(recorded).or_else(|| DType::from_zarr(recorded, ByteOrder::Little))?;
+    numbers(&dtype, spelled)
+}
+
+/// The inferred value in netCDF's types: integers of four bytes where these hold all of them, truth values as bytes.
+fn narrowed(inferred: &Attribute, spelled: &Json) -> Option<Stored> {
+    let narrow =
+        |size, signed| numbers(&DType::Integer(IntegerType::new(size, ByteOrder::Little, signed)), spelled);
+    match (&inferred.dtype, spelled) {
+        (_, Json::Null) => Some(text("null".into())),
+        (_, Json::Text(value)) => Some(text(value.clone())),
+        (dtype, _) if dtype.is_bool() => narrow(1, false),
+        (DType::Integer(_), _) => narrow(4, true).or_else(|| narrow(4, false)),
+        _ => None,
+    }
+}
+
+/// JSON as netCDF-C writes it: a blank behind the commas and colons of objects, none in lists.
+struct Text<'a>(&'a Json);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Json::List(items) => {
+                f.write_char('[')?;
+                for (i, item) in items.iter().enumerate() {
+                    write!(f, "{}{}", if i > 0 { "," } else { "" }, Text(item))?;
+                }
+                f.write_char(']')
+            }
+            Json::Map(members) => {
+                f.write_char('{')?;
+                for (i, (name, value)) in members.iter().enumerate() {
+                    let comma = if i > 0 { ", " } else { "" };
+                    write!(f, "{comma}{}: {}", Json::Text(name.clone()), Text(value))?;
+                }
+                f.write_char('}')
+            }
+            other => other.fmt(f),
+        }
+    }
+}
