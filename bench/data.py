@@ -42,6 +42,26 @@ for name, keywords in {
         data = field() if data is None else data
         make(name, lambda f, k=keywords: f.create_dataset("d", data=data, **k))
 
+def classic(name, records):
+    """The field as a classic netCDF file: in one piece, or in records between those of another variable."""
+    import netCDF4
+
+    with netCDF4.Dataset(path(name + ".part"), "w", format="NETCDF3_64BIT_OFFSET") as f:
+        f.set_fill_off()
+        values = field()
+        for dimension, length in zip("zyx", values.shape):
+            f.createDimension(dimension, None if records and dimension == "z" else length)
+        f.createVariable("d", "f4", ("z", "y", "x"))
+        if records:
+            f.createVariable("other", "f4", ("z", "x"))
+        f["d"][:] = values
+    os.rename(path(name + ".part"), path(name))
+
+
+for name, records in {"netcdf3.nc": False, "netcdf3-records.nc": True}.items():
+    if not os.path.exists(path(name)):
+        classic(name, records)
+
 
 def listing(f):
     for g in range(100):

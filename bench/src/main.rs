@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// One workload, and the aims for it: at most so many times h5py's time.
+/// One workload, and the aims for it: at most so many times the time of h5py (netCDF-3: of netCDF4-python).
 const WORKLOADS: &[(&str, &str, f64)] = &[
     ("gzip_full", "gzip, all of it", 0.45),
     ("zstd_full", "Zstd, all of it", 0.40),
@@ -21,8 +21,12 @@ const WORKLOADS: &[(&str, &str, f64)] = &[
     ("contiguous_strided", "contiguous, [::7, ::7, ::7]", 1.0),
     ("random", "gzip, 1000 random 1x64x64", 0.30),
     ("listing", "10,000 datasets, attributes", 0.04),
+    ("netcdf3_full", "netCDF-3, all of it", 0.60),
+    ("netcdf3-records_full", "netCDF-3, one of two record variables", 0.60),
 ];
-const READERS: &[&str] = &["h5py", "hyperslab", "rust-hdf5", "hdf5-reader"];
+/// The reader that the others are measured by; the column of netCDF-3 files is netCDF4-python's.
+const REFERENCE: &str = "h5py";
+const READERS: &[&str] = &[REFERENCE, "hyperslab", "rust-hdf5", "hdf5-reader"];
 
 /// What a reader does; every method opens the file anew.
 trait Reader {
@@ -86,7 +90,8 @@ fn work(reader: &str, workload: &str, folder: &Path, repetitions: &str) -> Resul
             }
             _ => {
                 let (name, kind) = workload.rsplit_once('_').ok_or("no such workload")?;
-                let values = reader.read(&folder.join(format!("{name}.h5")), kind == "strided")?;
+                let suffix = if name.starts_with("netcdf3") { "nc" } else { "h5" };
+                let values = reader.read(&folder.join(format!("{name}.{suffix}")), kind == "strided")?;
                 (start.elapsed(), bits(&values))
             }
         };
@@ -104,9 +109,9 @@ fn corners(folder: &Path) -> Result<Vec<[u64; 3]>, Failure> {
 
 /// One measurement in a process of its own; an error text where the reader cannot do it.
 fn measure(reader: &str, workload: &str, folder: &Path, repetitions: u32) -> Result<Value, Failure> {
-    let mut command = if reader == "h5py" {
+    let mut command = if reader == REFERENCE {
         let mut c = Command::new(std::env::var("HYPERSLAB_PYTHON").unwrap_or("python3".into()));
-        c.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("h5py_worker.py"));
+        c.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("python_worker.py"));
         c
     } else {
         let mut c = Command::new(std::env::current_exe()?);

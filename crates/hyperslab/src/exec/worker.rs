@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// Buffers longer than this are not kept from read to read.
 const KEPT: usize = 8 << 20;
 
+/// Bytes that are read at a time where they are changed afterwards: while the processor's cache still has them.
+const CACHED: usize = 128 << 10;
+
 /// What a thread keeps from chunk to chunk and from read to read.
 #[derive(Default)]
 pub(super) struct Worker {
@@ -192,10 +195,14 @@ impl Worker {
                 for span in part.spans(task)? {
                     let lanes = lanes(&chunk, &span.windows);
                     if let Some(target) = straight(job, &mut tile, &lanes, &span) {
-                        source.read_into(span.range.offset, target)?;
-                        self.stats.requests += 1;
+                        let piece = if job.conversion.is_verbatim() { target.len() } else { CACHED };
+                        for (target, at) in target.chunks_mut(piece.max(1)).zip((0..).step_by(piece.max(1))) {
+                            // Within the span, whose end is known to be a number.
+                            source.read_into(span.range.offset + at, target)?;
+                            self.stats.requests += 1;
+                            job.conversion.in_place(target);
+                        }
                         self.stats.bytes_read += span.range.length;
-                        job.conversion.in_place(target);
                     } else {
                         let bytes = read(source, span.range, buffer, &mut self.stats)?;
                         place(&mut tile, &lanes, bytes, span.base, job.conversion)?;

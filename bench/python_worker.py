@@ -1,4 +1,4 @@
-"""Times one workload with h5py: python h5py_worker.py WORKLOAD FOLDER REPETITIONS; prints JSON."""
+"""Times one workload with h5py, or netCDF4-python for netCDF-3: python python_worker.py WORKLOAD FOLDER REPETITIONS; prints JSON."""
 
 import json
 import os
@@ -18,7 +18,13 @@ def bits(a):
 
 
 def read(name, selection):
-    with h5py.File(os.path.join(folder, name), "r") as f:
+    if name.startswith("netcdf3"):
+        import netCDF4
+
+        with netCDF4.Dataset(os.path.join(folder, name + ".nc")) as f:
+            f.set_auto_mask(False)
+            return f["d"][selection]
+    with h5py.File(os.path.join(folder, name + ".h5"), "r") as f:
         return f["d"][selection]
 
 
@@ -41,7 +47,7 @@ def run():
         return time.perf_counter() - start, total
     name, kind = workload.rsplit("_", 1)
     step = slice(None, None, 7)
-    out = read(name + ".h5", (step, step, step) if kind == "strided" else ...)
+    out = read(name, (step, step, step) if kind == "strided" else ...)
     return time.perf_counter() - start, bits(out)
 
 
