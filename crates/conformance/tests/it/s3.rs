@@ -63,6 +63,54 @@ impl Drop for Moto {
     }
 }
 
+/// Runs the contract on the store at an address, in a process with nothing but this environment.
+fn keeps_the_contract(address: &str, environment: &[(&str, &str)]) {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_contract"));
+    let output = program.arg(address).env_clear().envs(environment.iter().copied()).output().unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("keeps the contract"), "{address}: {said}");
+}
+
+#[test]
+fn credentials_styles_and_servers() {
+    let moto = Moto::start();
+    let endpoint = format!("http://{}", moto.address);
+    let keys = [("AWS_ACCESS_KEY_ID", "me"), ("AWS_SECRET_ACCESS_KEY", "secret")];
+    let with = |more: &[(&'static str, &str)]| -> Vec<(&'static str, String)> {
+        keys.iter().chain(more).map(|(name, value)| (*name, value.to_string())).collect()
+    };
+    let check = |address: &str, environment: Vec<(&'static str, String)>| {
+        let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        keeps_the_contract(address, &environment);
+    };
+    // Keys and server from the environment.
+    check("s3://bucket/environment#mode=zarr", with(&[("AWS_ENDPOINT_URL", &endpoint)]));
+    check(&format!("{endpoint}/bucket/url#mode=nczarr,s3"), with(&[]));
+    // Keys, region and server from the files of the AWS tools, by the profile that the environment or the address names.
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join(".aws")).unwrap();
+    std::fs::write(
+        home.path().join(".aws/config"),
+        format!("[default]\nregion = eu-1\n[profile lab]\nregion = eu-2\nendpoint_url = {endpoint}\n"),
+    )
+    .unwrap();
+    let credentials =
+        "[lab]\naws_access_key_id = them\naws_secret_access_key = secret\naws_session_token = token\n";
+    std::fs::write(home.path().join(".aws/credentials"), credentials).unwrap();
+    let at_home = home.path().display().to_string();
+    check("s3://bucket/profile#mode=zarr", vec![("HOME", at_home.clone()), ("AWS_PROFILE", "lab".into())]);
+    check("s3://bucket/named#mode=zarr&aws.profile=lab", vec![("HOME", at_home)]);
+    // The bucket in the name of the server, which only a proxy finds.
+    let proxied = with(&[("http_proxy", &endpoint), ("AWS_REGION", "us-east-1")]);
+    check(
+        "s3://bucket/virtual#mode=zarr&aws.style=virtual&aws.endpoint=http://s3.amazonaws.com",
+        proxied.clone(),
+    );
+    // And in the path.
+    check("s3://bucket/path#mode=zarr&aws.style=path&aws.endpoint=http://s3.amazonaws.com", proxied);
+}
+
 #[test]
 fn a_bucket_is_a_store() {
     let moto = Moto::start();

@@ -1,14 +1,17 @@
 //! Object stores: S3, Google Cloud Storage, Azure.
 
 mod client;
+mod get;
+#[cfg(test)]
+mod tests;
 
+use super::RemoteOptions;
+use super::failure;
 use super::pieces;
 use super::profile::CloudOptions;
 use super::runtime::{all, engine};
-use super::{Meter, RemoteOptions};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::{Budget, Limits};
-use crate::source::memory::past_end;
 use crate::source::store::{
     Get, Listing, Part, Precondition, Store, Version, check_key, check_prefix, refused,
 };
@@ -16,10 +19,11 @@ use crate::source::{ByteRange, ReadHints, Source, Traffic};
 use bytes::Bytes;
 use client::{Client, Provider};
 use futures_util::TryStreamExt;
+use get::{Found, Wanted, failed, get};
 use object_store::path::Path;
 use object_store::{
-    Error as CloudError, GetOptions, GetRange, ListResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode,
-    PutOptions, UpdateVersion,
+    Error as CloudError, ListResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
+    UpdateVersion,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -148,96 +152,10 @@ fn path(key: &str) -> Result<Path> {
     Path::parse(key).map_err(|e| Error::invalid(format!("{key:?} cannot be a key of an object store: {e}")))
 }
 
-/// What an error of the client means; `name` is the object.
-fn failed(name: &str, error: CloudError) -> Error {
-    let kind = match &error {
-        CloudError::NotFound { .. } => ErrorKind::NotFound,
-        CloudError::PermissionDenied { .. } | CloudError::Unauthenticated { .. } => ErrorKind::Permission,
-        CloudError::Precondition { .. } | CloudError::NotModified { .. } => ErrorKind::Changed,
-        CloudError::AlreadyExists { .. } => ErrorKind::AlreadyExists,
-        CloudError::InvalidPath { .. } => ErrorKind::InvalidArgument,
-        CloudError::NotSupported { .. } | CloudError::NotImplemented { .. } => ErrorKind::Unsupported,
-        _ => ErrorKind::Io,
-    };
-    let text: String = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-    let text: String = text.chars().take(600).collect();
-    let e = Error::new(kind, format!("{name}: {text}"));
-    match kind {
-        ErrorKind::Permission => e.hint("wrong credentials, none, or no right to this object"),
-        ErrorKind::Changed => e.hint("open it again"),
-        _ if text.contains("without LOCATION") => e.hint("the bucket is in another region: set aws.region"),
-        _ => e,
-    }
-}
-
-/// The part of an object that was asked for, and what the store says of the object; `None` if there is none.
-async fn get(
-    store: Arc<dyn ObjectStore>,
-    meter: Arc<Meter>,
-    name: String,
-    key: String,
-    part: Part,
-    state: Option<String>,
-    limit: u64,
-) -> Result<Option<(Bytes, ObjectMeta)>> {
-    let path = path(&key)?;
-    let range = match part {
-        Part::Whole => None,
-        Part::Suffix(n) => Some(GetRange::Suffix(n.max(1))),
-        // No store gives an empty range.
-        Part::Range(r) if r.length == 0 => None,
-        Part::Range(r) => Some(GetRange::Bounded(r.offset..r.end().ok_or_else(|| past_end(r, u64::MAX))?)),
-    };
-    let nothing = matches!(part, Part::Range(ByteRange { length: 0, .. }) | Part::Suffix(0));
-    let head = match store
-        .get_opts(
-            &path,
-            GetOptions {
-                head: nothing,
-                range: range.filter(|_| !nothing),
-                if_match: state,
-                ..GetOptions::default()
-            },
-        )
-        .await
-    {
-        Ok(found) if nothing => Err(found.meta),
-        Ok(found) => Ok(found),
-        Err(CloudError::NotFound { .. }) => return Ok(None),
-        // Not all of the range is there, perhaps: the length tells.
-        Err(e @ CloudError::Generic { .. }) if part != Part::Whole => match store.head(&path).await {
-            Ok(meta) if matches!(part, Part::Suffix(_)) && meta.size == 0 => Err(meta),
-            Ok(meta) if matches!(part, Part::Range(r) if r.end().is_none_or(|end| end > meta.size)) => {
-                Err(meta)
-            }
-            _ => return Err(failed(&name, e)),
-        },
-        Err(e) => return Err(failed(&name, e)),
-    };
-    match head {
-        Ok(found) => {
-            let length = found.range.end - found.range.start;
-            if length > limit {
-                return Err(Error::limit(format!("{name} in bytes"), length.into(), limit.into()));
-            }
-            let meta = found.meta.clone();
-            let begun = std::time::Instant::now();
-            let bytes = found.bytes().await.map_err(|e| failed(&name, e))?;
-            meter.arrived(bytes.len() as u64, begun.elapsed());
-            match part {
-                Part::Range(r) if r.length != bytes.len() as u64 => Err(past_end(r, meta.size)),
-                _ => Ok(Some((bytes, meta))),
-            }
-        }
-        Err(meta) => match part {
-            Part::Range(r) if r.end().is_none_or(|end| end > meta.size) => Err(past_end(r, meta.size)),
-            _ => Ok(Some((Bytes::new(), meta))),
-        },
-    }
-}
-
-fn version(e_tag: Option<String>, version: Option<String>) -> Version {
-    Version(e_tag.or(version).unwrap_or_default())
+/// The state of an object in the word that its provider compares: a generation for Google's, an entity tag for others.
+fn version(provider: Provider, e_tag: Option<String>, version: Option<String>) -> Version {
+    let word = if matches!(provider, Provider::Google) { version } else { e_tag };
+    Version(word.unwrap_or_default())
 }
 
 impl Store for CloudStore {
@@ -247,22 +165,17 @@ impl Store for CloudStore {
 
     fn get_many(&self, gets: &[Get]) -> Vec<Result<Option<Bytes>>> {
         let answer = || {
-            let (engine, store) = (engine()?, self.client.store()?);
             let items: Vec<_> = gets.iter().map(|get| (self.full(&get.key), get.part)).collect();
-            let (client, limit) = (self.client.clone(), self.limits.chunk);
-            let most = client.options.concurrency;
-            engine.run(async move {
-                let get = |(key, part): (Result<String>, Part)| {
-                    let (store, client) = (store.clone(), client.clone());
-                    async move {
-                        let key = key?;
-                        let name = client.name(&key);
-                        let found = get(store, client.meter.clone(), name, key, part, None, limit).await?;
-                        Ok(found.map(|(bytes, _)| bytes))
-                    }
-                };
-                Ok(all(items, most, get).await)
-            })
+            let (client, store) = (self.client.clone(), self.client.store()?);
+            let (most, limit) = (client.options.concurrency, self.limits.chunk);
+            let get = move |(key, part): (Result<String>, Part)| {
+                let (store, client) = (store.clone(), client.clone());
+                async move {
+                    let wanted = Wanted { client, store, key: key?, state: None, limit };
+                    Ok(get(wanted, part).await?.map(|(bytes, _)| bytes))
+                }
+            };
+            engine()?.run(async move { Ok(all(items, most, get).await) })
         };
         answer().unwrap_or_else(|e| {
             let text = e.to_string();
@@ -271,7 +184,8 @@ impl Store for CloudStore {
     }
 
     fn version(&self, key: &str) -> Result<Option<Version>> {
-        Ok(self.head(key)?.map(|meta| version(meta.e_tag, meta.version)))
+        let provider = self.client.provider;
+        Ok(self.head(key)?.map(|meta| version(provider, meta.e_tag, meta.version)))
     }
 
     fn put(&self, key: &str, bytes: Bytes, when: &Precondition) -> Result<Version> {
@@ -281,13 +195,13 @@ impl Store for CloudStore {
             Precondition::None => PutMode::Overwrite,
             Precondition::Absent => PutMode::Create,
             Precondition::Matches(Version(tag)) => {
-                PutMode::Update(UpdateVersion { e_tag: Some(tag.clone()), version: None })
+                PutMode::Update(UpdateVersion { e_tag: Some(tag.clone()), version: Some(tag.clone()) })
             }
         };
-        let (when, shown) = (when.clone(), key.to_owned());
+        let (when, shown, provider) = (when.clone(), key.to_owned(), self.client.provider);
         engine()?.run(async move {
             match store.put_opts(&path, bytes.into(), PutOptions { mode, ..PutOptions::default() }).await {
-                Ok(done) => Ok(version(done.e_tag, done.version)),
+                Ok(done) => Ok(version(provider, done.e_tag, done.version)),
                 Err(CloudError::AlreadyExists { .. } | CloudError::Precondition { .. })
                     if when != Precondition::None =>
                 {
@@ -384,49 +298,50 @@ impl fmt::Debug for CloudSource {
 
 impl CloudSource {
     fn open(client: &Arc<Client>, key: &str) -> Result<Option<CloudSource>> {
-        let first = Part::Range(ByteRange::new(0, client.options.first.max(1)));
-        let (store, name) = (client.store()?, client.name(key));
-        let (meter, owned, most) = (client.meter.clone(), key.to_owned(), client.options.first.max(1));
-        let source = |front, meta: ObjectMeta| CloudSource {
+        let first = ByteRange::new(0, client.options.first.max(1));
+        let wanted = Wanted {
+            client: client.clone(),
+            store: client.store()?,
+            key: key.to_owned(),
+            state: None,
+            limit: first.length,
+        };
+        let source = |(front, meta): Found| CloudSource {
             client: client.clone(),
             key: key.to_owned(),
             length: meta.size,
             tag: meta.e_tag,
             front,
         };
-        let head = engine()?.run(get(store, meter, name, owned, first, None, most));
-        match head {
-            Ok(None) => Ok(None),
-            Ok(Some((front, meta))) => Ok(Some(source(front, meta))),
-            // Shorter than that: all of it.
-            Err(e) if e.kind() == ErrorKind::Truncated => {
-                let (store, name) = (client.store()?, client.name(key));
-                let (meter, owned) = (client.meter.clone(), key.to_owned());
-                let all = engine()?.run(get(store, meter, name, owned, Part::Whole, None, most))?;
-                Ok(all.map(|(front, meta)| source(front, meta)))
-            }
-            Err(e) => Err(e),
-        }
+        Ok(engine()?.run(get::some(wanted, Part::Range(first)))?.map(source))
     }
 
     fn fetch(&self, pieces: Vec<ByteRange>) -> Result<Vec<Result<Bytes>>> {
-        let (store, client) = (self.client.store()?, self.client.clone());
-        let (key, tag, most) = (self.key.clone(), self.tag.clone(), client.options.concurrency);
-        engine()?.run(async move {
-            let get = |piece: ByteRange| {
-                let (name, meter) = (client.name(&key), client.meter.clone());
-                let part = Part::Range(piece);
-                let work =
-                    get(store.clone(), meter, name.clone(), key.clone(), part, tag.clone(), piece.length);
-                async move {
-                    let gone = || {
-                        Error::new(ErrorKind::Changed, format!("{name} was removed while it was being read"))
-                    };
-                    work.await?.map(|(bytes, _)| bytes).ok_or_else(gone)
+        let (tag, length, name) = (self.tag.clone(), self.length, self.name());
+        let wanted = Wanted {
+            client: self.client.clone(),
+            store: self.client.store()?,
+            key: self.key.clone(),
+            // A store compares none of the weak ones.
+            state: self.tag.clone().filter(|tag| !tag.starts_with("W/")),
+            limit: 0,
+        };
+        let most = self.client.options.concurrency;
+        let get = move |piece: ByteRange| {
+            let wanted = Wanted { limit: piece.length, ..wanted.clone() };
+            let (tag, name) = (tag.clone(), name.clone());
+            async move {
+                match get(wanted, Part::Range(piece)).await? {
+                    Some((bytes, meta)) if meta.e_tag == tag && meta.size == length => Ok(bytes),
+                    Some(_) => Err(failure::changed(&name)),
+                    None => Err(Error::new(
+                        ErrorKind::Changed,
+                        format!("{name} was removed while it was being read"),
+                    )),
                 }
-            };
-            Ok(all(pieces, most, get).await)
-        })
+            }
+        };
+        engine()?.run(async move { Ok(all(pieces, most, get).await) })
     }
 }
 

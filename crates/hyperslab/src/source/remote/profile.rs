@@ -16,7 +16,7 @@ pub struct CloudOptions {
     pub endpoint: Option<String>,
     /// Whether the bucket is a part of the server's name, and not of the path.
     pub virtual_style: bool,
-    /// Access key and secret of S3, in place of those of the environment and of profiles.
+    /// Access key and secret of S3, or account and key of Azure, in place of those of the environment and of profiles.
     pub keys: Option<Keys>,
 }
 
@@ -32,6 +32,11 @@ impl Keys {
     pub fn new(access: impl Into<String>, secret: impl Into<String>) -> Self {
         Keys { access: access.into(), secret: secret.into() }
     }
+
+    /// Access key and secret.
+    pub(super) fn pair(&self) -> (&str, &str) {
+        (&self.access, &self.secret)
+    }
 }
 
 impl fmt::Debug for Keys {
@@ -41,7 +46,7 @@ impl fmt::Debug for Keys {
 }
 
 impl CloudOptions {
-    /// Sets the access key of S3.
+    /// Sets the access key of S3, or the account and its key of Azure.
     #[must_use]
     pub fn with_keys(mut self, keys: Option<Keys>) -> Self {
         self.keys = keys;

@@ -1,8 +1,8 @@
 //! The client of one bucket, made anew in a process that was forked, and counted request by request.
 
-use super::failed;
+use super::get::failed;
 use crate::error::Result;
-use crate::source::remote::profile::{self, CloudOptions};
+use crate::source::remote::profile::{self, CloudOptions, Keys};
 use crate::source::remote::runtime::engine;
 use crate::source::remote::{LONGEST_DELAY, Meter, RemoteOptions};
 use object_store::aws::AmazonS3Builder;
@@ -22,16 +22,52 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Whose protocol.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Provider {
     S3,
     Google,
     Azure,
 }
 
+/// The variables of the environment that say who asks. S3's are read together with the files of its tools.
+const CREDENTIALS: &[(Provider, &[&str])] = &[
+    (
+        Provider::Google,
+        &[
+            "GOOGLE_SERVICE_ACCOUNT",
+            "GOOGLE_SERVICE_ACCOUNT_PATH",
+            "GOOGLE_SERVICE_ACCOUNT_KEY",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            "GOOGLE_BEARER_TOKEN",
+        ],
+    ),
+    (
+        Provider::Azure,
+        &[
+            "AZURE_STORAGE_ACCOUNT_KEY",
+            "AZURE_STORAGE_ACCESS_KEY",
+            "AZURE_STORAGE_SAS_TOKEN",
+            "AZURE_STORAGE_SAS_KEY",
+            "AZURE_STORAGE_CLIENT_ID",
+            "AZURE_CLIENT_ID",
+            "AZURE_STORAGE_TOKEN",
+            "AZURE_FEDERATED_TOKEN_FILE",
+        ],
+    ),
+];
+
+impl Provider {
+    /// Whether nothing in the environment says who asks.
+    fn is_anonymous(self) -> bool {
+        let mut known =
+            CREDENTIALS.iter().filter(|(provider, _)| *provider == self).flat_map(|(_, names)| *names);
+        known.all(|name| std::env::var_os(name).is_none())
+    }
+}
+
 /// The client of one bucket or container.
 pub(in crate::source::remote) struct Client {
-    provider: Provider,
+    pub(super) provider: Provider,
     scheme: &'static str,
     bucket: String,
     cloud: CloudOptions,
@@ -106,13 +142,14 @@ impl Client {
             .with_timeout_disabled()
             .with_connect_timeout(Duration::from_secs(15));
         let endpoint = self.cloud.endpoint.clone();
+        let anonymous = self.cloud.keys.is_none() && self.provider.is_anonymous();
         Ok(match self.provider {
             Provider::S3 => {
-                let env = |name: &str| std::env::var(name).ok();
-                let settings = profile::s3(&self.cloud, &env, &|path| std::fs::read_to_string(path).ok());
-                let builder =
+                let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
+                let settings = profile::s3(&self.cloud, &|name| std::env::var(name).ok(), &read);
+                let mut builder =
                     if settings.ambient { AmazonS3Builder::from_env() } else { AmazonS3Builder::new() };
-                let mut builder = builder
+                builder = builder
                     .with_bucket_name(&self.bucket)
                     .with_region(settings.region)
                     .with_virtual_hosted_style_request(self.cloud.virtual_style)
@@ -124,8 +161,7 @@ impl Client {
                 }
                 builder = match settings.keys {
                     Some((key, secret)) => builder.with_access_key_id(key).with_secret_access_key(secret),
-                    None if settings.ambient => builder,
-                    None => builder.with_skip_signature(true),
+                    None => builder.with_skip_signature(!settings.ambient),
                 };
                 if let Some(token) = settings.token {
                     builder = builder.with_token(token);
@@ -133,42 +169,30 @@ impl Client {
                 Arc::new(builder.build()?)
             }
             Provider::Google => {
-                let known = [
-                    "GOOGLE_SERVICE_ACCOUNT",
-                    "GOOGLE_SERVICE_ACCOUNT_PATH",
-                    "GOOGLE_SERVICE_ACCOUNT_KEY",
-                    "GOOGLE_APPLICATION_CREDENTIALS",
-                ];
-                let anonymous = known.iter().all(|name| std::env::var_os(name).is_none());
                 let mut builder = GoogleCloudStorageBuilder::from_env()
                     .with_bucket_name(&self.bucket)
                     .with_client_options(client.with_allow_http(insecure(&endpoint)))
                     .with_retry(retry)
-                    .with_skip_signature(anonymous)
                     .with_http_connector(counted);
+                if anonymous {
+                    // Without a token, writing would ask the machine that it might run on for one.
+                    builder = builder.with_skip_signature(true).with_bearer_token("");
+                }
                 if let Some(endpoint) = endpoint {
                     builder = builder.with_base_url(&endpoint);
                 }
                 Arc::new(builder.build()?)
             }
             Provider::Azure => {
-                let known = [
-                    "AZURE_STORAGE_ACCOUNT_KEY",
-                    "AZURE_STORAGE_ACCESS_KEY",
-                    "AZURE_STORAGE_SAS_TOKEN",
-                    "AZURE_STORAGE_SAS_KEY",
-                    "AZURE_STORAGE_CLIENT_ID",
-                    "AZURE_CLIENT_ID",
-                    "AZURE_STORAGE_TOKEN",
-                    "AZURE_FEDERATED_TOKEN_FILE",
-                ];
-                let anonymous = known.iter().all(|name| std::env::var_os(name).is_none());
                 let mut builder = MicrosoftAzureBuilder::from_env()
                     .with_container_name(&self.bucket)
                     .with_client_options(client.with_allow_http(insecure(&endpoint)))
                     .with_retry(retry)
                     .with_skip_signature(anonymous)
                     .with_http_connector(counted);
+                if let Some((account, key)) = self.cloud.keys.as_ref().map(Keys::pair) {
+                    builder = builder.with_account(account).with_access_key(key);
+                }
                 if let Some(endpoint) = endpoint {
                     builder = builder.with_endpoint(endpoint);
                 }
