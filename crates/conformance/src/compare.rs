@@ -1,38 +1,71 @@
-//! Compares what `describe --json` says of a file with what the reference library said, item by item.
+//! Compares what `describe --json` says of a file with what the reference libraries said, item by item.
 //!
-//! An object without its attributes and data is one item, and so is each attribute and the data of each dataset. A
-//! place where the reference failed is no item.
+//! An object without its attributes and data is one item, and so is each attribute and the data of each array. A place
+//! where the reference failed is no item.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Keys that are informative only.
-const SKIPPED: &[&str] = &["reader", "error", "head", "mode", "links_error", "attrs_error"];
+/// The sections of a description, each of which has a score.
+pub const SECTIONS: [&str; 3] = ["hdf5", "netcdf", "zarr"];
 
-/// The items of an `hdf5` section, by where they stand.
-pub fn items(section: &Value) -> BTreeMap<String, Value> {
+/// Keys that are informative only. `scipy` is what another reader makes of the file.
+const SKIPPED: &[&str] = &["reader", "error", "head", "mode", "links_error", "attrs_error", "scipy"];
+
+/// The items of a section, by where they stand.
+pub fn items(name: &str, section: &Value) -> BTreeMap<String, Value> {
     let mut out = BTreeMap::new();
-    let Some(section) = section.as_object().filter(|s| !failed(s)) else { return out };
-    let facts: Map<_, _> = section.iter().filter(|(k, _)| k.as_str() != "objects").map(clone).collect();
-    out.insert("file".into(), clean(&Value::Object(facts)));
-    let objects = section.get("objects").and_then(Value::as_object);
-    for (path, object) in objects.into_iter().flatten() {
-        let Some(object) = object.as_object().filter(|o| !failed(o)) else { continue };
-        let own = object.iter().filter(|(k, _)| !matches!(k.as_str(), "attrs" | "data"));
-        out.insert(path.clone(), clean(&Value::Object(own.map(clone).collect())));
-        let attributes = object.get("attrs").and_then(Value::as_object);
-        for (name, attribute) in attributes.into_iter().flatten() {
-            if attribute.as_object().is_none_or(|a| !failed(a)) {
-                out.insert(format!("{path}@{name}"), clean(attribute));
+    match name {
+        "netcdf" => group("/", section, &mut out),
+        _ => {
+            let inner = if name == "zarr" { "nodes" } else { "objects" };
+            let Some(section) = section.as_object().filter(|s| !failed(s)) else { return out };
+            out.insert("file".into(), facts(section, &[inner]));
+            for (path, node) in members(section, inner) {
+                object(path, node, &mut out);
             }
-        }
-        if let Some(data) = object.get("data")
-            && data.as_object().is_none_or(|d| !failed(d))
-        {
-            out.insert(format!("{path} data"), clean(data));
         }
     }
     out
+}
+
+/// A group of netCDF, and all in it.
+fn group(path: &str, group: &Value, out: &mut BTreeMap<String, Value>) {
+    let Some(own) = group.as_object().filter(|g| !failed(g)) else { return };
+    let join = |name: &str| if path == "/" { format!("/{name}") } else { format!("{path}/{name}") };
+    out.insert(path.into(), facts(own, &["attrs", "vars", "groups"]));
+    attributes(path, own, out);
+    members(own, "vars").for_each(|(name, variable)| object(&join(name), variable, out));
+    members(own, "groups").for_each(|(name, inner)| self::group(&join(name), inner, out));
+}
+
+/// An object that may have attributes and data.
+fn object(path: &str, object: &Value, out: &mut BTreeMap<String, Value>) {
+    let Some(own) = object.as_object().filter(|o| !failed(o)) else { return };
+    out.insert(path.into(), facts(own, &["attrs", "data"]));
+    attributes(path, own, out);
+    if let Some(data) = own.get("data")
+        && data.as_object().is_none_or(|d| !failed(d))
+    {
+        out.insert(format!("{path} data"), clean(data));
+    }
+}
+
+fn attributes(path: &str, own: &Map<String, Value>, out: &mut BTreeMap<String, Value>) {
+    for (name, attribute) in members(own, "attrs") {
+        if attribute.as_object().is_none_or(|a| !failed(a)) {
+            out.insert(format!("{path}@{name}"), clean(attribute));
+        }
+    }
+}
+
+fn members<'a>(map: &'a Map<String, Value>, name: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    map.get(name).and_then(Value::as_object).into_iter().flatten()
+}
+
+/// All members but these.
+fn facts(map: &Map<String, Value>, but: &[&str]) -> Value {
+    clean(&Value::Object(map.iter().filter(|(k, _)| !but.contains(&k.as_str())).map(clone).collect()))
 }
 
 fn clone((k, v): (&String, &Value)) -> (String, Value) {
@@ -66,9 +99,9 @@ pub struct Difference {
     pub found: Option<Value>,
 }
 
-/// The number of items that the reference gives, and those that differ.
-pub fn compare(expected: &Value, found: &Value) -> (usize, Vec<Difference>) {
-    let (expected, mut found) = (items(expected), items(found));
+/// The number of items that the reference gives of a section, and those that differ.
+pub fn compare(section: &str, expected: &Value, found: &Value) -> (usize, Vec<Difference>) {
+    let (expected, mut found) = (items(section, expected), items(section, found));
     let total = expected.len();
     let differs = expected.into_iter().filter_map(|(item, expected)| {
         let found = found.remove(&item);
@@ -89,13 +122,29 @@ mod tests {
             "/d": {"kind": "dataset", "attrs": {}, "data": {"error": "no plugin"}},
             "/e": {"kind": "dataset", "data": {"sha256": "1", "head": "00"}},
         }});
-        assert_eq!(items(&expected).len(), 6);
+        assert_eq!(items("hdf5", &expected).len(), 6);
         let mut found = expected.clone();
         found["objects"]["/e"]["data"] = json!({"sha256": "1", "head": "other"});
-        assert!(compare(&expected, &found).1.is_empty());
+        assert!(compare("hdf5", &expected, &found).1.is_empty());
         found["objects"]["/"]["attrs"]["b"] = json!({"raw": "01"});
         found["objects"].as_object_mut().unwrap().remove("/d");
-        let (total, differs) = compare(&expected, &found);
+        let (total, differs) = compare("hdf5", &expected, &found);
         assert_eq!((total, differs.len()), (6, 2));
+    }
+
+    #[test]
+    fn netcdf_and_zarr_have_items_of_their_own() {
+        let netcdf = json!({"kind": "NETCDF4", "scipy": true, "dims": {"x": {"size": 2}}, "types": {}, "attrs": {"a": 1},
+            "vars": {"v": {"type": "int", "attrs": {"u": 1}, "data": {"sha256": "1"}}, "w": {"error": "x"}},
+            "groups": {"g": {"dims": {}, "vars": {"v": {"type": "int", "data": {"error": "x"}}}}}});
+        let found: Vec<_> = items("netcdf", &netcdf).into_keys().collect();
+        assert_eq!(found, ["/", "/@a", "/g", "/g/v", "/v", "/v data", "/v@u"]);
+        assert_eq!(
+            items("netcdf", &netcdf)["/"],
+            json!({"dims": {"x": {"size": 2}}, "kind": "NETCDF4", "types": {}})
+        );
+        let zarr =
+            json!({"prefix": "", "nodes": {"": {"kind": "group", "attrs": {"a": 1}}, "b": {"error": "x"}}});
+        assert_eq!(items("zarr", &zarr).into_keys().collect::<Vec<_>>(), ["", "@a", "file"]);
     }
 }

@@ -1,11 +1,11 @@
 //! Scores `hyperslab describe --json` against a corpus of files and what the reference libraries say of them.
 //!
-//!     corpus FOLDER [--floor PERCENT] [--show N]
+//!     corpus FOLDER [--show N]
 //!
-//! FOLDER holds `files/` and `expected/<same path>.json`. Exit 1 if the score is below the floor, or if the program
-//! crashed, hung, or wrote what is not JSON.
+//! FOLDER holds `files/` and `expected/<same path>.json`. Each section of the descriptions (`hdf5`, `netcdf`, `zarr`) has
+//! a score. Exit 1 if one is below its floor in `score.txt`, or if the program crashed, hung, or wrote what is not JSON.
 
-use conformance::compare::{Difference, compare};
+use conformance::compare::{Difference, SECTIONS, compare};
 use conformance::tool;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// What became of one file.
 struct Report {
     file: String,
-    total: usize,
-    differs: Vec<Difference>,
+    /// For each section the number of items, and those that differ.
+    sections: Vec<(usize, Vec<Difference>)>,
     fault: Option<String>,
 }
 
@@ -29,6 +29,14 @@ fn exceptions() -> Vec<[String; 3]> {
     lines.filter_map(|l| l.split('\t').map(String::from).collect::<Vec<_>>().try_into().ok()).collect()
 }
 
+/// The lowest score of a section that passes.
+fn floor(section: &str) -> f64 {
+    let text =
+        std::fs::read_to_string(tool::root().join("crates/conformance/score.txt")).expect("the floors");
+    let line = text.lines().find_map(|l| l.strip_prefix(section)?.strip_prefix(' ')?.trim().parse().ok());
+    line.unwrap_or_else(|| panic!("score.txt has no floor for {section}"))
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let option = |name: &str| {
@@ -36,7 +44,7 @@ fn main() -> ExitCode {
         arguments.get(at + 1).and_then(|v| v.parse::<f64>().ok())
     };
     let Some(folder) = arguments.first().map(PathBuf::from).filter(|f| f.join("expected").is_dir()) else {
-        eprintln!("usage: corpus FOLDER [--floor PERCENT] [--show N]");
+        eprintln!("usage: corpus FOLDER [--show N]");
         return ExitCode::from(2);
     };
     let folder = folder.canonicalize().expect("the folder is there");
@@ -55,40 +63,58 @@ fn main() -> ExitCode {
     });
     let mut reports = reports.into_inner().expect("no thread panics");
     reports.sort_by(|a, b| a.file.cmp(&b.file));
-    judge(&reports, option("--floor").unwrap_or(0.0), option("--show").unwrap_or(20.0) as usize)
+    judge(&reports, option("--show").unwrap_or(20.0) as usize)
 }
 
-fn judge(reports: &[Report], floor: f64, mut show: usize) -> ExitCode {
+fn judge(reports: &[Report], mut show: usize) -> ExitCode {
     let exceptions = exceptions();
-    let (mut total, mut equal, mut excused, mut whole, mut faults) = (0, 0, 0, 0, 0);
+    let is_known = |section: &str, file: &str, item: &str| {
+        let named = format!("{section} {item}");
+        exceptions.iter().any(|[f, i, _]| f == file && (i == "*" || *i == named))
+    };
     for report in reports {
-        total += report.total;
-        equal += report.total - report.differs.len();
-        whole += usize::from(report.differs.is_empty() && report.fault.is_none());
         if let Some(fault) = &report.fault {
-            faults += 1;
             println!("FAULT {}: {fault}", report.file);
         }
-        for Difference { item, expected, found } in &report.differs {
-            if exceptions.iter().any(|[f, i, _]| *f == report.file && (i == "*" || i == item)) {
-                excused += 1;
-            } else if show > 0 {
-                show -= 1;
-                let short = |v: &Value| v.to_string().chars().take(300).collect::<String>();
-                let found = found.as_ref().map_or("nothing".into(), short);
-                println!("DIFF {} {item}\n  expected {}\n  found    {found}", report.file, short(expected));
+    }
+    let mut passes = true;
+    for (i, section) in SECTIONS.iter().enumerate() {
+        let (mut total, mut equal, mut excused) = (0, 0, 0);
+        for report in reports {
+            let Some((count, differs)) = report.sections.get(i) else { continue };
+            total += count;
+            equal += count - differs.len();
+            for Difference { item, expected, found } in differs {
+                if is_known(section, &report.file, item) {
+                    excused += 1;
+                } else if show > 0 {
+                    show -= 1;
+                    let short = |v: &Value| v.to_string().chars().take(300).collect::<String>();
+                    let found = found.as_ref().map_or("nothing".into(), short);
+                    let expected = short(expected);
+                    println!(
+                        "DIFF {} {section} {item}\n  expected {expected}\n  found    {found}",
+                        report.file
+                    );
+                }
             }
         }
+        if total == 0 {
+            continue;
+        }
+        let (percent, floor) = (100.0 * equal as f64 / total as f64, floor(section));
+        println!(
+            "{section}: {equal} of {total} items equal ({percent:.2} %), {excused} others excused by name"
+        );
+        if percent < floor {
+            passes = false;
+            println!("{section}: the score fell below {floor} %");
+        }
     }
-    let percent = if total == 0 { 0.0 } else { 100.0 * equal as f64 / total as f64 };
-    println!(
-        "corpus: {equal} of {total} items equal ({percent:.2} %), {excused} others excused by name, {whole} of {} files whole, {faults} faults",
-        reports.len()
-    );
-    if percent < floor {
-        println!("corpus: the score fell below {floor} %");
-    }
-    if percent >= floor && faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let faults = reports.iter().filter(|r| r.fault.is_some()).count();
+    let whole = reports.iter().filter(|r| r.fault.is_none() && r.sections.iter().all(|s| s.1.is_empty()));
+    println!("corpus: {} of {} files whole, {faults} faults", whole.count(), reports.len());
+    if passes && faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Paths of all expectations, relative and without `.json`.
@@ -110,12 +136,12 @@ fn expected(folder: &Path) -> Vec<String> {
     found
 }
 
-/// Describes one file, with limits on memory and time; nothing for files that are not HDF5 or not there.
+/// Describes one file, with limits on memory and time; nothing for files that are not there.
 fn look(folder: &Path, file: &str) -> Option<Report> {
     let text = std::fs::read(folder.join("expected").join(format!("{file}.json"))).ok()?;
     let expected: Value = serde_json::from_slice(&text).ok()?;
     let path = folder.join("files").join(file);
-    if expected["format"] != "hdf5" || !path.exists() {
+    if !path.exists() {
         return None;
     }
     let output = Command::new("sh")
@@ -135,6 +161,7 @@ fn look(folder: &Path, file: &str) -> Option<Report> {
         (_, Err(e)) if !output.stdout.is_empty() => Some(format!("not JSON: {e}")),
         _ => None,
     };
-    let (total, differs) = compare(&expected["hdf5"], &found.unwrap_or_default()["hdf5"]);
-    Some(Report { file: file.to_string(), total, differs, fault })
+    let found = found.unwrap_or_default();
+    let sections = SECTIONS.iter().map(|s| compare(s, &expected[*s], &found[*s])).collect();
+    Some(Report { file: file.to_string(), sections, fault })
 }

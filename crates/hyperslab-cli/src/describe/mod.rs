@@ -80,7 +80,12 @@ pub(crate) fn run(arguments: &Describe, options: &OpenOptions, out: &mut Out) ->
             }
         },
         Detected::Zarr => match open() {
-            Ok(file) => zarr::section(&file, &address),
+            Ok(file) => {
+                if let Some(view) = netcdf::of_zarr(&file, &address, &options) {
+                    top.insert("netcdf".into(), Json::Map(view));
+                }
+                zarr::section(&file, &address)
+            }
             Err(e) => {
                 opened = false;
                 error(e)

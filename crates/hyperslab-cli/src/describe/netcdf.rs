@@ -5,11 +5,12 @@ use super::{Describer, LARGE, Map, error, head};
 use crate::json::Json;
 use crate::variable;
 use bytes::Bytes;
+use hyperslab::array::Fragment;
 use hyperslab::convention::netcdf::{Attribute, Class, NetcdfView, Type, Variable};
 use hyperslab::dtype::{DType, Packing};
-use hyperslab::model::Column;
+use hyperslab::model::{Column, Value};
 use hyperslab::shape::{Name, element_count, to_usize};
-use hyperslab::{Error, File, OpenOptions, Result};
+use hyperslab::{Address, Error, File, OpenOptions, Result};
 use std::path::Path;
 
 /// Endings of the names of netCDF files.
@@ -26,13 +27,26 @@ pub(super) fn is_netcdf4(path: &Path, file: &File) -> bool {
             .is_ok_and(|list| list.iter().flatten().any(|a| marks.iter().any(|m| a.name == Name::from(*m))))
 }
 
+/// The whole section of a Zarr hierarchy, if it is NCZarr, or if one of netCDF's modes is asked for.
+pub(super) fn of_zarr(file: &File, address: &Address, options: &OpenOptions) -> Option<Map> {
+    let fragment = address.fragment.as_deref().and_then(|text| Fragment::parse(text).ok());
+    let asked = fragment.is_some_and(|fragment| fragment.is_zarr());
+    match NetcdfView::open(file.hierarchy().clone(), &options.limits) {
+        Ok(view) => (asked || view.is_nczarr()).then(|| of(file, &view, options)),
+        Err(e) => asked.then(|| error(e)),
+    }
+}
+
 /// The whole section.
 pub(super) fn section(file: &File, options: &OpenOptions) -> Map {
-    let view = match NetcdfView::open(file.hierarchy().clone(), &options.limits) {
-        Ok(view) => view,
-        Err(e) => return error(e),
-    };
-    let netcdf = NetCdf { file, view: &view, options };
+    match NetcdfView::open(file.hierarchy().clone(), &options.limits) {
+        Ok(view) => of(file, &view, options),
+        Err(e) => error(e),
+    }
+}
+
+fn of(file: &File, view: &NetcdfView, options: &OpenOptions) -> Map {
+    let netcdf = NetCdf { file, view, options };
     let mut top = netcdf.group(0);
     top.insert("kind".into(), Json::text(view.model()));
     top
@@ -87,6 +101,15 @@ impl NetCdf<'_> {
             Json::text(String::from_utf8_lossy(&bytes))
         };
         let limit = self.options.limits.output;
+        if a.kind == Type::Char && a.name.as_bytes() == b"_FillValue" {
+            // The reference takes this one as bytes.
+            let value = hex(&a.stored.data);
+            return Ok(Map::from([
+                ("type".to_string(), "char".into()),
+                ("n".into(), 1.into()),
+                ("hex".into(), value.into()),
+            ]));
+        }
         if a.kind == Type::Char {
             return Ok(Map::from([("text".to_string(), Json::List(vec![text(&a.stored.data)]))]));
         }
@@ -210,8 +233,16 @@ impl NetCdf<'_> {
             hyperslab::model::Elements::decode(&**self.file.hierarchy(), dtype, stored, count, limit)?;
         digest.write(b"[");
         for i in 0..count {
+            let wide;
             let text = match elements.column() {
                 Column::Text(texts) => texts.get(i).and_then(|t| t.as_deref()).unwrap_or(&[]),
+                Column::Fixed(_) if matches!(dtype, DType::Utf32 { .. }) => {
+                    wide = match elements.value(i)? {
+                        Value::Text(text) => text,
+                        other => return Err(Error::unsupported(format!("text {other}"))),
+                    };
+                    wide.as_bytes()
+                }
                 Column::Fixed(column) => column.stored(i, i + 1).split(|&b| b == 0).next().unwrap_or(&[]),
                 _ => &[],
             };
