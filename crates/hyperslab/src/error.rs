@@ -39,6 +39,8 @@ pub enum ErrorKind {
     Permission,
     /// The caller cancelled the work.
     Cancelled,
+    /// A writer has the file open, and what was asked for is not written yet.
+    NotYet,
 }
 
 impl ErrorKind {
@@ -58,6 +60,7 @@ impl ErrorKind {
             ErrorKind::Changed => "E_CHANGED",
             ErrorKind::Permission => "E_PERMISSION",
             ErrorKind::Cancelled => "E_CANCELLED",
+            ErrorKind::NotYet => "E_NOT_YET",
         }
     }
 }
@@ -74,6 +77,10 @@ struct Inner {
     context: Vec<String>,
     hint: Option<Cow<'static, str>>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    /// A concurrent writer may have caused it, whatever its kind.
+    torn: bool,
+    /// As many attempts were made as are allowed.
+    tried: bool,
 }
 
 impl Error {
@@ -87,6 +94,8 @@ impl Error {
             context: Vec::new(),
             hint: None,
             source: None,
+            torn: false,
+            tried: false,
         }))
     }
 
@@ -201,7 +210,26 @@ impl Error {
 
     /// Whether a later attempt may succeed because a concurrent writer may have caused this.
     pub fn is_torn(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Checksum | ErrorKind::Truncated)
+        self.0.torn || matches!(self.0.kind, ErrorKind::Checksum | ErrorKind::Truncated)
+    }
+
+    /// Says that a concurrent writer may have caused this: it was found in bytes that no checksum vouches for.
+    #[must_use]
+    pub fn torn(mut self) -> Self {
+        self.0.torn = true;
+        self
+    }
+
+    /// Whether it is what was left after all attempts that are allowed.
+    pub fn is_tried(&self) -> bool {
+        self.0.tried
+    }
+
+    /// Says that it is still so after all attempts that are allowed.
+    #[must_use]
+    pub fn tried(mut self) -> Self {
+        self.0.tried = true;
+        self
     }
 }
 

@@ -22,7 +22,7 @@ pub use limits::{Budget, Limits};
 
 pub use array::{
     Address, Array, ArrayData, File, Group, NamedType, Object, OpenOptions, RawData, ReadOptions, Verdict,
-    open, open_with,
+    open, open_swmr, open_swmr_with, open_with,
 };
 pub use exec::{Cancel, MissingChunks, ReadStats};
 pub use plan::ReadPlan;

@@ -1,12 +1,13 @@
 //! An array: its description, and reads.
 
+use super::node::{self, whole};
 use super::options::{OpenOptions, ReadOptions};
 use super::virtual_plan::{Nesting, Sources, with_dims};
 use crate::codec::{BindContext, Pipeline};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, Form, Output, ReadStats, RunOptions};
-use crate::model::{ArrayMeta, AttributeEntry, ChunkRef, Fault, Hierarchy, NodeId, Storage};
+use crate::model::{ArrayMeta, AttributeEntry, ChunkRef, Fault, Hierarchy, NodeId, Retry, Storage};
 use crate::plan::{Origin, ReadPlan};
 use crate::select::{IntoSelection, Region};
 use crate::shape::{Coord, byte_count};
@@ -70,7 +71,8 @@ impl Array {
         options: Arc<OpenOptions>,
         nesting: Option<Nesting>,
     ) -> Result<Array> {
-        let (meta, storage) = hierarchy.array(&node).map_err(|e| e.context(format!("array {path}")))?;
+        let (meta, storage) =
+            whole(&*hierarchy, || hierarchy.array(&node)).map_err(|e| e.context(format!("array {path}")))?;
         let (pipeline, sources) = (OnceLock::new(), Sources::new(nesting));
         let inner = Inner { hierarchy, node, path, options, meta, storage, pipeline, sources };
         let mut array = Array { inner: Arc::new(inner) };
@@ -82,6 +84,20 @@ impl Array {
             inner.meta.space = with_dims(&inner.meta.space, dims);
         }
         Ok(array)
+    }
+
+    /// The same array with its description read again. What was prepared for its filters is kept.
+    pub(super) fn reopened(&self) -> Result<Array> {
+        let Inner { hierarchy, node, path, options, meta, pipeline, sources, .. } = &*self.inner;
+        let nesting = sources.nesting().cloned();
+        let fresh = Array::open(hierarchy.clone(), node.clone(), path.clone(), options.clone(), nesting)?;
+        let now = &fresh.inner.meta;
+        let same =
+            now.filters == meta.filters && now.dtype == meta.dtype && now.chunk_shape() == meta.chunk_shape();
+        if let (true, Some(pipeline)) = (same, pipeline.get()) {
+            let _ = fresh.inner.pipeline.set(pipeline.clone());
+        }
+        Ok(fresh)
     }
 
     /// The sources of a virtual dataset that were opened.
@@ -131,7 +147,7 @@ impl Array {
 
     /// All attributes, sorted by the bytes of their names.
     pub fn attributes(&self) -> Result<Vec<AttributeEntry>> {
-        self.inner.hierarchy.attributes(&self.inner.node)
+        node::attributes(&*self.inner.hierarchy, &self.inner.node)
     }
 
     /// Reads elements as `T`. Values that `T` cannot hold are clamped and fractions cut, as HDF5 does; see
@@ -146,12 +162,15 @@ impl Array {
         selection: impl IntoSelection,
         options: &ReadOptions,
     ) -> Result<(ArrayData<T>, ReadStats)> {
-        let plan = self.plan(selection)?;
-        let mut raw = self.memory::<T::Raw>(plan.count()?)?;
-        let output = Output { bytes: bytes_of_mut(&mut raw), zeroed: true };
-        let form = Form::Native { native: T::NATIVE, exact: options.exact };
-        let stats = self.run(&plan, form, output, options)?;
-        Ok((ArrayData { shape: plan.shape().to_vec(), data: T::from_raw(raw) }, stats))
+        let selection = selection.into_selection()?;
+        self.attempt(|| {
+            let plan = self.plan(&selection)?;
+            let mut raw = self.memory::<T::Raw>(plan.count()?)?;
+            let output = Output { bytes: bytes_of_mut(&mut raw), zeroed: true };
+            let form = Form::Native { native: T::NATIVE, exact: options.exact };
+            let stats = self.run(&plan, form, output, options)?;
+            Ok((ArrayData { shape: plan.shape().to_vec(), data: T::from_raw(raw) }, stats))
+        })
     }
 
     /// Reads elements as `T` into a buffer that has room for exactly the selected ones.
@@ -169,10 +188,13 @@ impl Array {
             out.copy_from_slice(&read.data);
             return Ok(stats);
         }
-        let plan = self.plan(selection)?;
+        let selection = selection.into_selection()?;
         let raw = T::as_raw(out).unwrap_or_default();
-        let output = Output { bytes: bytes_of_mut(raw), zeroed: false };
-        self.run(&plan, Form::Native { native: T::NATIVE, exact: false }, output, &options)
+        self.attempt(|| {
+            let plan = self.plan(&selection)?;
+            let output = Output { bytes: bytes_of_mut(raw), zeroed: false };
+            self.run(&plan, Form::Native { native: T::NATIVE, exact: false }, output, &options)
+        })
     }
 
     /// Reads elements as stored.
@@ -186,13 +208,16 @@ impl Array {
         selection: impl IntoSelection,
         options: &ReadOptions,
     ) -> Result<(RawData, ReadStats)> {
-        let plan = self.plan(selection)?;
-        let size = self.dtype().size();
-        let length = plan.count()?.saturating_mul(size);
-        let mut bytes = self.memory::<u8>(length)?;
-        let output = Output { bytes: &mut bytes, zeroed: true };
-        let stats = self.run(&plan, Form::Stored, output, options)?;
-        Ok((RawData { shape: plan.shape().to_vec(), dtype: self.dtype().clone(), bytes }, stats))
+        let selection = selection.into_selection()?;
+        self.attempt(|| {
+            let plan = self.plan(&selection)?;
+            let size = self.dtype().size();
+            let length = plan.count()?.saturating_mul(size);
+            let mut bytes = self.memory::<u8>(length)?;
+            let output = Output { bytes: &mut bytes, zeroed: true };
+            let stats = self.run(&plan, Form::Stored, output, options)?;
+            Ok((RawData { shape: plan.shape().to_vec(), dtype: self.dtype().clone(), bytes }, stats))
+        })
     }
 
     /// What a read of this selection would do. Looks up chunks, reads no data.
@@ -206,11 +231,37 @@ impl Array {
         let region = selection
             .resolve(self.shape(), limits)
             .map_err(|e| e.context(format!("selection {selection}")).context(name()))?;
-        self.plan_region(region).map_err(|e| e.context(name()))
+        self.attempt(|| self.plan_region(region.clone())).map_err(|e| e.context(name()))
+    }
+
+    /// Runs a whole operation, again where somebody who writes the file, or a source of a virtual dataset, has torn it.
+    pub(super) fn attempt<T>(&self, work: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut work = work;
+        match self.inner.hierarchy.retry() {
+            Some(retry) => {
+                let is_virtual = matches!(self.inner.storage, Storage::Virtual(_));
+                retry.with_live(retry.is_live() || is_virtual).run(work)
+            }
+            None => work(),
+        }
+    }
+
+    /// Whether it is read while it is written.
+    pub(super) fn is_live(&self) -> bool {
+        self.inner.hierarchy.retry().is_some_and(Retry::is_live)
+    }
+
+    /// The way to its elements as it is now: of a live file the object header is read again, since what it says of the
+    /// index may have changed. The extents stay those of this handle.
+    fn storage_now(&self) -> Result<Storage> {
+        if self.is_live() {
+            return Ok(self.inner.hierarchy.array(&self.inner.node)?.1);
+        }
+        Ok(self.inner.storage.clone())
     }
 
     fn plan_region(&self, region: Region) -> Result<ReadPlan> {
-        match &self.inner.storage {
+        match &self.storage_now()? {
             Storage::Chunks(index) => {
                 let origin = Origin {
                     name: &self.inner.path,
@@ -270,7 +321,7 @@ impl Array {
         visit: &mut dyn FnMut(Coord, ChunkRef) -> Result<()>,
         fault: &mut dyn FnMut(Fault),
     ) -> Result<()> {
-        match &self.inner.storage {
+        match &self.storage_now()? {
             Storage::Chunks(index) => index.scan(visit, fault),
             Storage::Virtual(_) => Ok(()),
         }

@@ -32,14 +32,20 @@ impl Array {
 
     /// Reads elements of any type with everything that they point to.
     pub fn read_elements(&self, selection: impl IntoSelection) -> Result<(Vec<u64>, Elements)> {
-        let raw = self.read_raw(selection)?;
-        let elements = self.decode(&raw.dtype, raw.bytes.into(), to_usize(element_count(&raw.shape)?)?)?;
-        Ok((raw.shape, elements))
+        let selection = selection.into_selection()?;
+        // Both together: what was read before may not be what the heap holds after.
+        self.attempt(|| {
+            let raw = self.read_raw(&selection)?;
+            let elements =
+                self.decode(&raw.dtype, raw.bytes.into(), to_usize(element_count(&raw.shape)?)?)?;
+            Ok((raw.shape, elements))
+        })
     }
 
     /// Takes stored elements that came from this array apart, with everything that they point to.
     pub fn decode(&self, dtype: &DType, stored: bytes::Bytes, count: usize) -> Result<Elements> {
-        Elements::decode(&**self.hierarchy(), dtype, stored, count, self.options().limits.output)
+        let limit = self.options().limits.output;
+        self.attempt(|| Elements::decode(&**self.hierarchy(), dtype, stored.clone(), count, limit))
             .context(|| format!("array {}", self.path()))
     }
 

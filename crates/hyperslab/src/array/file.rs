@@ -48,7 +48,7 @@ fn hierarchy(address: &Address, options: &OpenOptions) -> Result<Arc<dyn Hierarc
 }
 
 /// What to call the file of an address in messages.
-fn name(address: &Address) -> String {
+pub(super) fn name(address: &Address) -> String {
     match address.scheme() {
         None => address.file.clone(),
         Some("file") => address.file.replacen("file://", "", 1),

@@ -1,6 +1,6 @@
 //! Groups, named datatypes, and objects of any kind.
 
-use super::node::Node;
+use super::node::{self, Node};
 use super::{Array, resolve};
 use crate::dtype::DType;
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -20,7 +20,8 @@ pub enum Object {
 
 impl Object {
     pub(super) fn open(node: Node) -> Result<Object> {
-        Ok(match node.hierarchy.kind(&node.id).context(|| format!("object {}", node.path))? {
+        let kind = node.kind().context(|| format!("object {}", node.path))?;
+        Ok(match kind {
             NodeKind::Group => Object::Group(Group { node }),
             NodeKind::Array => Object::Array(Array::new(node.hierarchy, node.id, node.path, node.options)?),
             NodeKind::Datatype => Object::Datatype(NamedType::open(node)?),
@@ -114,7 +115,8 @@ impl Group {
 
     /// Its links, sorted by the bytes of their names; none is followed.
     pub fn links(&self) -> Result<Links> {
-        self.node.hierarchy.links(&self.node.id).context(|| format!("links of group {}", self.node.path))
+        node::links(&*self.node.hierarchy, &self.node.id)
+            .context(|| format!("links of group {}", self.node.path))
     }
 
     /// What its links lead to, soft and external ones followed, sorted by the bytes of their names. What can't be
@@ -186,7 +188,8 @@ pub struct NamedType {
 
 impl NamedType {
     fn open(node: Node) -> Result<NamedType> {
-        let dtype = node.hierarchy.datatype(&node.id).context(|| format!("named datatype {}", node.path))?;
+        let dtype = node::whole(&*node.hierarchy, || node.hierarchy.datatype(&node.id))
+            .context(|| format!("named datatype {}", node.path))?;
         Ok(NamedType { node, dtype: Arc::new(dtype) })
     }
 

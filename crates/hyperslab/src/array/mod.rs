@@ -7,6 +7,7 @@ mod content;
 mod file;
 mod fragment;
 mod group;
+mod live;
 mod location;
 #[cfg(feature = "ndarray")]
 mod ndarray;
@@ -27,6 +28,7 @@ pub use array::{Array, ArrayData, RawData};
 pub use file::{File, open, open_with};
 pub use fragment::{Fragment, Mode};
 pub use group::{Group, NamedType, Object};
+pub use live::{open_swmr, open_swmr_with};
 pub use location::Location;
 pub use options::{OpenOptions, ReadOptions};
 pub use provenance::{Provenance, Verdict};

@@ -2,9 +2,42 @@
 
 use super::OpenOptions;
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::model::{Attribute, AttributeEntry, Elements, Hierarchy, NodeId, Value};
+use crate::model::{Attribute, AttributeEntry, Elements, Hierarchy, Link, Links, NodeId, NodeKind, Value};
 use crate::shape::{Name, element_count, to_usize};
 use std::sync::Arc;
+
+/// Runs a whole operation on a file, again where somebody who writes the file has torn it.
+pub(super) fn whole<T>(hierarchy: &dyn Hierarchy, work: impl FnMut() -> Result<T>) -> Result<T> {
+    let mut work = work;
+    match hierarchy.retry() {
+        Some(retry) => retry.run(work),
+        None => work(),
+    }
+}
+
+/// All attributes of an object. Those that are torn are read again; after the last attempt they are errors in their places.
+pub(super) fn attributes(hierarchy: &dyn Hierarchy, id: &NodeId) -> Result<Vec<AttributeEntry>> {
+    let Some(retry) = hierarchy.retry() else { return hierarchy.attributes(id) };
+    retry.run_until(
+        || hierarchy.attributes(id),
+        |done| match done {
+            Ok(entries) => entries.iter().any(|entry| matches!(entry, Err((_, e)) if e.is_torn())),
+            Err(e) => e.is_torn(),
+        },
+    )
+}
+
+/// All links of a group. Those that are torn are read again; after the last attempt they are faults.
+pub(super) fn links(hierarchy: &dyn Hierarchy, id: &NodeId) -> Result<Links> {
+    let Some(retry) = hierarchy.retry() else { return hierarchy.links(id) };
+    retry.run_until(
+        || hierarchy.links(id),
+        |done| match done {
+            Ok(links) => links.faults.iter().any(|fault| fault.error.is_torn()),
+            Err(e) => e.is_torn(),
+        },
+    )
+}
 
 /// An object of a file, whatever its kind.
 #[derive(Clone, Debug)]
@@ -21,8 +54,16 @@ impl Node {
         Node { id, path, ..self.clone() }
     }
 
+    pub(crate) fn kind(&self) -> Result<NodeKind> {
+        whole(&*self.hierarchy, || self.hierarchy.kind(&self.id))
+    }
+
+    pub(crate) fn link(&self, name: &Name) -> Result<Option<Link>> {
+        whole(&*self.hierarchy, || self.hierarchy.link(&self.id, name))
+    }
+
     pub(crate) fn attributes(&self) -> Result<Vec<AttributeEntry>> {
-        self.hierarchy.attributes(&self.id).context(|| format!("attributes of {}", self.path))
+        attributes(&*self.hierarchy, &self.id).context(|| format!("attributes of {}", self.path))
     }
 
     pub(crate) fn attribute_value(&self, attribute: &Attribute) -> Result<Value> {
@@ -46,7 +87,7 @@ pub(super) fn attribute(
     let wanted = Name::parse(name);
     let frame = || format!("attribute {name} of {path}");
     let mut names = Vec::new();
-    for entry in hierarchy.attributes(id).context(|| format!("attributes of {path}"))? {
+    for entry in attributes(hierarchy, id).context(|| format!("attributes of {path}"))? {
         match entry {
             Ok(a) if a.name == wanted => {
                 return attribute_value(hierarchy, &a, options.limits.output).context(frame);
@@ -67,6 +108,8 @@ pub(super) fn attribute_value(hierarchy: &dyn Hierarchy, a: &Attribute, limit: u
     }
     let dims = a.space.dims();
     let count = to_usize(element_count(dims)?)?;
-    let elements = Elements::decode(hierarchy, &a.dtype, a.data.clone(), count, limit)?;
-    Ok(Value::nest(dims, elements.values()?))
+    whole(hierarchy, || {
+        let elements = Elements::decode(hierarchy, &a.dtype, a.data.clone(), count, limit)?;
+        Ok(Value::nest(dims, elements.values()?))
+    })
 }

@@ -64,6 +64,10 @@ impl Array {
     ///
     /// Reads the whole array, a part at a time. Fails if it can't be read, or if the attribute is not 64 hexadecimal digits.
     pub fn verify_provenance(&self) -> Result<Provenance> {
+        self.attempt(|| self.provenance())
+    }
+
+    fn provenance(&self) -> Result<Provenance> {
         let mut texts = [None, None, None, None];
         let names = ["sha256", "creator", "timestamp", "source"];
         for entry in self.attributes()? {

@@ -17,15 +17,15 @@ pub(super) fn resolve(start: &Node, path: &[u8]) -> Result<Node> {
     let mut hops = Vec::new();
     while let Some(component) = rest.pop_front() {
         let here = |e: Error| e.context(format!("group {}", at.path));
-        if at.hierarchy.kind(&at.id).map_err(here)? != NodeKind::Group {
+        if at.kind().map_err(here)? != NodeKind::Group {
             let text = format!("{} is not a group, so it holds no {component}", at.path);
             return Err(Error::new(ErrorKind::NotFound, text));
         }
-        let link = match at.hierarchy.link(&at.id, &component).map_err(here)? {
+        let link = match at.link(&component).map_err(here)? {
             Some(link) => link,
             // A name that is not UTF-8 may be spelled in hex, unless a name is spelled like that itself.
             None => match spelled(&component) {
-                Some(name) => at.hierarchy.link(&at.id, &name).map_err(here)?,
+                Some(name) => at.link(&name).map_err(here)?,
                 None => None,
             }
             .ok_or_else(|| missing(&*at.hierarchy, &at, &component))?,

@@ -52,6 +52,11 @@ impl Sources {
         Sources { opened: Mutex::default(), nesting }
     }
 
+    /// How far down the array is, where it is a source itself.
+    pub(super) fn nesting(&self) -> Option<&Nesting> {
+        self.nesting.as_ref()
+    }
+
     /// The nesting of a source of this array.
     fn below(&self, limits: &Limits) -> Result<Nesting> {
         let Some(nesting) = &self.nesting else {

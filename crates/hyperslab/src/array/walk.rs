@@ -89,7 +89,7 @@ impl Walk {
         if let Err(e) = self.budget.charge(path.len() as u64 + 64) {
             return Entry { path, item: Item::Fault(node.id, e) };
         }
-        let kind = match node.hierarchy.kind(&node.id).context(|| format!("object {path}")) {
+        let kind = match node.kind().context(|| format!("object {path}")) {
             Ok(kind) => kind,
             Err(e) => return Entry { path, item: Item::Fault(node.id, e) },
         };

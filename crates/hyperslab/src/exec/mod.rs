@@ -14,7 +14,7 @@ mod worker;
 pub use stats::{Cancel, ReadStats};
 
 use crate::dtype::{ByteOrder, Conversion, DType, Native};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::plan::{Fetch, Part, ReadPlan, Task};
 use crate::select::Selector;
 use crate::shape::to_usize;
@@ -48,6 +48,9 @@ pub enum MissingChunks {
     Nan,
     /// An error of kind [`NotFound`](crate::ErrorKind::NotFound).
     Raise,
+    /// An error of kind [`NotYet`](crate::ErrorKind::NotYet): for what is being written, where a chunk that is missing may
+    /// come yet. Elements of a virtual dataset that no source covers are the same.
+    NotYet,
 }
 
 /// How a plan is run.
@@ -90,6 +93,9 @@ pub fn run(plan: &ReadPlan, form: Form, output: Output<'_>, options: &RunOptions
         )));
     }
     let mut stats = ReadStats { bytes_out: output.bytes.len() as u64, threads: 1, ..ReadStats::default() };
+    if plan.is_sparse() && options.missing == MissingChunks::NotYet {
+        check_covered(plan)?;
+    }
     let whole = |part: &Part| part.covers();
     let mut zeroed = output.zeroed;
     if plan.is_sparse() && !plan.parts().iter().any(whole) {
@@ -261,6 +267,23 @@ fn run_part(
         Some((_, error)) => Err(error),
         None => Ok(job.stats.into_inner().unwrap_or_else(|e| e.into_inner())),
     }
+}
+
+/// Fails if a part of the result has no source, or if that cannot be told.
+fn check_covered(plan: &ReadPlan) -> Result<()> {
+    let mut written = 0u64;
+    for part in plan.parts() {
+        written = written.saturating_add(part.elements()?);
+    }
+    let wanted = plan.count()? as u64;
+    if written > wanted {
+        let what = "waiting for a virtual dataset whose mappings overlap, or whose sources are virtual";
+        return Err(Error::unsupported(what));
+    }
+    if written < wanted {
+        return Err(Error::new(ErrorKind::NotYet, "no source covers all of what is wanted yet"));
+    }
+    Ok(())
 }
 
 /// Whether nearly all of the result will be written.

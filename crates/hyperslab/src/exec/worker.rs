@@ -238,8 +238,14 @@ impl Worker {
 
     /// Places the fill value.
     fn fill(&mut self, job: &Job<'_>, task: &Task) -> Result<()> {
-        if job.missing == MissingChunks::Raise {
-            return Err(Error::new(ErrorKind::NotFound, "the chunk was never written"));
+        match job.missing {
+            MissingChunks::Raise => {
+                return Err(Error::new(ErrorKind::NotFound, "the chunk was never written"));
+            }
+            MissingChunks::NotYet => {
+                return Err(Error::new(ErrorKind::NotYet, "the chunk is not written yet"));
+            }
+            MissingChunks::Fill | MissingChunks::Nan => {}
         }
         self.stats.chunks_filled += 1;
         if job.filled {
@@ -303,11 +309,11 @@ impl Worker {
             && let Some((0, target)) = tile.run(&lanes)
             && target.len() as u64 == pipeline.chunk_bytes()
         {
-            pipeline.decode_into(encoded, mask, target, &mut self.scratch)?;
+            pipeline.decode_into(encoded, mask, target, &mut self.scratch).map_err(half_written)?;
             job.conversion.in_place(target);
             return Ok(());
         }
-        pipeline.decode(encoded, mask, &mut self.decoded, &mut self.scratch)?;
+        pipeline.decode(encoded, mask, &mut self.decoded, &mut self.scratch).map_err(half_written)?;
         place(&mut tile, &lanes, &self.decoded, 0, job.conversion)
     }
 }
@@ -351,6 +357,11 @@ fn claim<'a>(job: &Job<'a>, chunk: &ChunkPart<'_>) -> Result<Tile<'a>> {
     job.canvas
         .claim(chunk.pieces.iter().map(Piece::group))
         .ok_or_else(|| Error::invalid("a plan names the same chunk twice"))
+}
+
+/// Encoded bytes that do not decode may be half written by somebody else.
+fn half_written(e: Error) -> Error {
+    if e.kind() == ErrorKind::Corrupt { e.torn() } else { e }
 }
 
 /// Says which chunk failed, and where it lies.

@@ -19,6 +19,25 @@ use zarr::Zarr;
 
 /// Opens what is in `source`, whatever its name, by its content. Files that it names are found through `neighbours`.
 pub fn open(source: Arc<dyn Source>, neighbours: Neighbours, limits: Limits) -> Result<Arc<dyn Hierarchy>> {
+    open_as(source, neighbours, limits, false)
+}
+
+/// The same for a file that may be written while it is read; see [`Hdf5::open_live`]. Other formats do not say whether
+/// they are being written, and are opened as by [`open`].
+pub fn open_live(
+    source: Arc<dyn Source>,
+    neighbours: Neighbours,
+    limits: Limits,
+) -> Result<Arc<dyn Hierarchy>> {
+    open_as(source, neighbours, limits, true)
+}
+
+fn open_as(
+    source: Arc<dyn Source>,
+    neighbours: Neighbours,
+    limits: Limits,
+    live: bool,
+) -> Result<Arc<dyn Hierarchy>> {
     let name = source.name();
     let length = source.len()?.min(8);
     let head = source.read(&[ByteRange::new(0, length)])?;
@@ -28,7 +47,8 @@ pub fn open(source: Arc<dyn Source>, neighbours: Neighbours, limits: Limits) -> 
         return Ok(file);
     }
     if Superblock::find(source.as_ref()).context(|| &name)?.is_some() {
-        let file: Arc<dyn Hierarchy> = Hdf5::open(source, neighbours, limits).context(|| &name)?;
+        let open = if live { Hdf5::open_live } else { Hdf5::open };
+        let file: Arc<dyn Hierarchy> = open(source, neighbours, limits).context(|| &name)?;
         return Ok(file);
     }
     Err(unknown(head).context(name))

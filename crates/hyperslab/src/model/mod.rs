@@ -4,10 +4,12 @@
 //! a chunk are). Nothing above this module knows which format it reads.
 
 mod reference;
+mod retry;
 mod space;
 mod value;
 
 pub use reference::{Reference, RegionSelection};
+pub use retry::Retry;
 pub use space::{Hyperslab, SpaceSelection};
 pub use value::{Column, Elements, FixedColumn, Value};
 
@@ -418,6 +420,22 @@ pub trait Hierarchy: Send + Sync + fmt::Debug {
     /// space of heaps). Most formats have none.
     fn check_node(&self, node: &NodeId, fault: &mut dyn FnMut(Fault)) {
         let _ = (node, fault);
+    }
+
+    /// How operations are run again that a writer has torn, where the file was opened to be read while it is written.
+    fn retry(&self) -> Option<&Retry> {
+        None
+    }
+
+    /// Whether a writer that lets others read (HDF5: SWMR) has the file open, as the file says now. One that died says
+    /// so for ever.
+    fn writer_active(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Whether the name of the file still leads to it, and not to another that took its place, or to none.
+    fn is_current(&self) -> Result<bool> {
+        Ok(true)
     }
 
     /// What was asked of a server so far; nothing for what is local.

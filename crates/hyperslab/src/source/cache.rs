@@ -172,6 +172,10 @@ impl Source for CachedSource {
         self.inner.id()
     }
 
+    fn is_current(&self) -> Result<bool> {
+        self.inner.is_current()
+    }
+
     fn name(&self) -> String {
         self.inner.name()
     }

@@ -112,7 +112,23 @@ impl Source for FileSource {
             .ok()
             .and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok())
             .map_or(0, |d| d.as_nanos());
-        Ok(format!("file:{}:{}:{modified}", self.path.display(), meta.len()))
+        #[cfg(unix)]
+        let number = std::os::unix::fs::MetadataExt::ino(&meta);
+        #[cfg(not(unix))]
+        let number = 0;
+        Ok(format!("file:{}:{number}:{}:{modified}", self.path.display(), meta.len()))
+    }
+
+    #[cfg(unix)]
+    fn is_current(&self) -> Result<bool> {
+        use std::os::unix::fs::MetadataExt;
+        let failed = |e| Error::io(format!("cannot look at {}", self.path.display()), e);
+        let own = self.file.metadata().map_err(failed)?;
+        match std::fs::metadata(&self.path) {
+            Ok(named) => Ok((own.dev(), own.ino()) == (named.dev(), named.ino())),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(failed(e)),
+        }
     }
 
     fn name(&self) -> String {

@@ -141,6 +141,11 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// Changes when the bytes may have changed: two equal answers mean the same bytes.
     fn id(&self) -> Result<String>;
 
+    /// Whether its name still leads to it, and not to another run of bytes that took its place, or to none.
+    fn is_current(&self) -> Result<bool> {
+        Ok(true)
+    }
+
     /// What to call it in messages: a path or URL.
     fn name(&self) -> String;
 

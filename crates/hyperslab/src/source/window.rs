@@ -52,6 +52,10 @@ impl Source for Window {
         Ok(format!("{}@{}", self.inner.id()?, self.part))
     }
 
+    fn is_current(&self) -> Result<bool> {
+        self.inner.is_current()
+    }
+
     fn name(&self) -> String {
         self.name.clone()
     }

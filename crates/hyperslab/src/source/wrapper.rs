@@ -69,19 +69,32 @@ impl Throttled {
 pub struct Failing {
     inner: Arc<dyn Source>,
     at: u64,
+    kind: ErrorKind,
     calls: AtomicU64,
 }
 
 impl Failing {
     /// Fails the call to `inner` with this number, counted from 0.
     pub fn new(inner: Arc<dyn Source>, at: u64) -> Self {
-        Failing { inner, at, calls: 0.into() }
+        Failing { inner, at, kind: ErrorKind::Io, calls: 0.into() }
+    }
+
+    /// Sets the kind of the error.
+    #[must_use]
+    pub fn with_kind(mut self, kind: ErrorKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Calls so far.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
     }
 
     fn step(&self) -> Result<()> {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         if call == self.at {
-            return Err(Error::new(ErrorKind::Io, format!("call {call} was made to fail")));
+            return Err(Error::new(self.kind, format!("call {call} was made to fail")));
         }
         Ok(())
     }
@@ -153,6 +166,10 @@ macro_rules! wrapper {
 
             fn id(&self) -> Result<String> {
                 self.inner.id()
+            }
+
+            fn is_current(&self) -> Result<bool> {
+                self.inner.is_current()
             }
 
             fn name(&self) -> String {

@@ -6,6 +6,7 @@ use crate::limits::{Budget, Limits};
 use crate::source::{ByteRange, Latency, Source, Traffic};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that one prefetch may bring: less than the cache keeps.
 const PREFETCHED: u64 = 32 << 20;
@@ -22,8 +23,9 @@ pub struct Space {
     data: Arc<dyn Source>,
     /// Absolute offset of address 0.
     base: u64,
-    /// Absolute offset behind the last byte that belongs to the file.
-    end: u64,
+    /// Absolute offset behind the last byte that belongs to the file; if it may grow, where that was when last looked at.
+    end: Arc<AtomicU64>,
+    growing: bool,
     sizes: Sizes,
     limits: Arc<Limits>,
     budget: Arc<Budget>,
@@ -40,7 +42,15 @@ impl Space {
         limits: Arc<Limits>,
     ) -> Self {
         let budget = Arc::new(Budget::new("metadata of one file in bytes", limits.metadata));
-        Space { metadata, data, base, end, sizes, limits, budget }
+        let end = Arc::new(AtomicU64::new(end));
+        Space { metadata, data, base, end, growing: false, sizes, limits, budget }
+    }
+
+    /// The same space of a file that grows: its end is where the source ends at the moment.
+    #[must_use]
+    pub fn growing(mut self) -> Self {
+        self.growing = true;
+        self
     }
 
     /// Sizes of addresses and lengths.
@@ -78,7 +88,24 @@ impl Space {
 
     /// Absolute offset behind the last byte of the file.
     pub fn end(&self) -> u64 {
-        self.end
+        self.end_from(u64::MAX)
+    }
+
+    /// The same, looked at again only if the end is not known to lie at or behind `wanted`.
+    fn end_from(&self, wanted: u64) -> u64 {
+        let known = self.end.load(Ordering::Relaxed);
+        if !self.growing || wanted <= known {
+            return known;
+        }
+        // A source that does not say its length is one that the read to come will complain about.
+        let Ok(now) = self.metadata.len() else { return known };
+        self.end.store(now, Ordering::Relaxed);
+        now
+    }
+
+    /// Bytes of the file, looked at again only if they are not known to be at least `wanted`.
+    pub fn room(&self, wanted: u64) -> u64 {
+        self.end_from(self.base.saturating_add(wanted)).saturating_sub(self.base)
     }
 
     /// Absolute offset of `length` bytes at `address`, if all of them lie in the file.
@@ -87,11 +114,13 @@ impl Space {
             return Err(Error::new(ErrorKind::Corrupt, format!("{structure}: the address is undefined")));
         }
         let offset = self.base.checked_add(address);
-        match offset.and_then(|o| o.checked_add(length)) {
-            Some(end) if end <= self.end => Ok(end - length),
+        let wanted = offset.and_then(|o| o.checked_add(length));
+        let there = self.end_from(wanted.unwrap_or(u64::MAX));
+        match wanted {
+            Some(end) if end <= there => Ok(end - length),
             _ => Err(Error::new(
                 ErrorKind::Truncated,
-                format!("{length} bytes reach beyond the end of the file at {:#x}", self.end),
+                format!("{length} bytes reach beyond the end of the file at {there:#x}"),
             )
             .at(structure, offset.unwrap_or(u64::MAX))),
         }
@@ -108,12 +137,13 @@ impl Space {
     /// Reads up to `length` bytes at `address`: fewer only at the end of the file.
     pub fn read_up_to(&self, structure: &'static str, address: u64, length: u64) -> Result<Bytes> {
         let offset = self.resolve(structure, address, 0)?;
-        self.read(structure, address, length.min(self.end - offset))
+        let there = self.end_from(offset.saturating_add(length));
+        self.read(structure, address, length.min(there.saturating_sub(offset)))
     }
 
-    /// Whether a read of metadata is worth waiting for others to go with it.
+    /// Whether a read of metadata is worth waiting for others to go with it: they are then kept. Of what grows nothing is.
     pub fn is_remote(&self) -> bool {
-        self.metadata.hints().latency == Latency::Remote
+        !self.growing && self.metadata.hints().latency == Latency::Remote
     }
 
     /// Brings runs of metadata, each an address and a length, into the block cache in one batch, where a request takes
@@ -126,7 +156,7 @@ impl Space {
         let mut left = PREFETCHED;
         for (address, length) in runs {
             let Ok(offset) = self.resolve("prefetched metadata", address, 0) else { continue };
-            let length = length.min(self.end - offset);
+            let length = length.min(self.end_from(0).saturating_sub(offset));
             let Some(rest) = left.checked_sub(length.max(BLOCK)) else { break };
             left = rest;
             ranges.push(ByteRange::new(offset, length));

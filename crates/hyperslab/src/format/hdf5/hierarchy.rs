@@ -20,7 +20,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::model::{
     ArrayMeta, AttributeEntry, Fault, FileInfo, HeapRef, Hierarchy, Link, Links, NodeId, NodeKind, Reference,
-    Storage,
+    Retry, Storage,
 };
 use crate::shape::Name;
 use crate::source::{CachedSource, Latency, Neighbours, Source, Traffic};
@@ -45,6 +45,11 @@ pub struct Hdf5 {
     neighbours: Neighbours,
     /// Neighbours opened so far, by name.
     opened: Cache<Name, Arc<Hdf5>>,
+    source: Arc<dyn Source>,
+    /// How it is read while it is written; `None` where it is read as it was when it was opened.
+    retry: Option<Retry>,
+    /// The identity of the source when it was opened.
+    id: String,
 }
 
 /// What the superblock extension says.
@@ -62,14 +67,50 @@ struct Extension {
 impl Hdf5 {
     /// Opens the HDF5 file in `source`, which reaches other files through `neighbours`.
     pub fn open(source: Arc<dyn Source>, neighbours: Neighbours, limits: Limits) -> Result<Arc<Hdf5>> {
+        Hdf5::open_as(source, neighbours, limits, None)
+    }
+
+    /// The same for a file that may be written while it is read. It is read live if its superblock says that a SWMR writer
+    /// has it open: the end of the file is where the source ends at the moment, nothing is kept from call to call, and
+    /// what a writer can tear is read again. Otherwise it is read like any file. The files that it names are opened
+    /// likewise, each as its own superblock says.
+    pub fn open_live(source: Arc<dyn Source>, neighbours: Neighbours, limits: Limits) -> Result<Arc<Hdf5>> {
+        Hdf5::open_again(source, neighbours, limits, Retry::new(true))
+    }
+
+    fn open_again(
+        source: Arc<dyn Source>,
+        neighbours: Neighbours,
+        limits: Limits,
+        retry: Retry,
+    ) -> Result<Arc<Hdf5>> {
+        // The superblock itself may be caught half written, when the writer opens or closes the file.
+        let live = retry.with_live(true).run(|| match Superblock::find(source.as_ref())? {
+            Some(offset) => Ok(Superblock::open(source.as_ref(), offset)?.is_live()),
+            None => Ok(false),
+        })?;
+        let retry = retry.with_live(live);
+        let open = || Hdf5::open_as(source.clone(), neighbours.clone(), limits.clone(), Some(retry.clone()));
+        retry.run(open)
+    }
+
+    fn open_as(
+        source: Arc<dyn Source>,
+        neighbours: Neighbours,
+        limits: Limits,
+        retry: Option<Retry>,
+    ) -> Result<Arc<Hdf5>> {
         limits.check_depth("files that name files", neighbours.depth())?;
         let Some(offset) = Superblock::find(source.as_ref())? else {
             return Err(Error::new(ErrorKind::Corrupt, "no HDF5 signature found"));
         };
         let superblock = Superblock::open(source.as_ref(), offset)?;
         let length = source.len()?;
+        let id = source.id()?;
         superblock.check_driver(source.as_ref())?;
-        let live = superblock.is_live();
+        // Its writer may have closed it since it was found live: it is still read anew each time.
+        let growing = retry.as_ref().is_some_and(Retry::is_live);
+        let live = growing || superblock.is_live() && source.hints().latency != Latency::Remote;
         // Metadata comes in small pieces; what is in memory already, or may change, is not kept twice.
         let metadata: Arc<dyn Source> = match source.hints().latency {
             Latency::Memory => source.clone(),
@@ -77,8 +118,11 @@ impl Hdf5 {
             _ => Arc::new(CachedSource::new(source.clone(), BLOCKS_KEPT)?),
         };
         let limits = Arc::new(limits);
-        let space =
-            |metadata| Space::new(metadata, source.clone(), offset, length, superblock.sizes, limits.clone());
+        let end = if growing { length } else { superblock.data_end(length) };
+        let space = |metadata| {
+            let space = Space::new(metadata, source.clone(), offset, end, superblock.sizes, limits.clone());
+            if growing { space.growing() } else { space }
+        };
         let mut objects = Objects::new(space(metadata.clone()), live);
         let extension = match superblock.extension {
             Some(address) => Extension::open(&objects, address).context(|| "superblock extension"),
@@ -86,7 +130,7 @@ impl Hdf5 {
         };
         // One of several files is shorter than the whole that its superblock describes: the name of the driver that
         // spread it, in the extension, says more than that it is short.
-        if !matches!(&extension, Err(e) if e.kind() == ErrorKind::Unsupported) {
+        if !growing && !matches!(&extension, Err(e) if e.kind() == ErrorKind::Unsupported) {
             superblock.check_end(length)?;
         }
         let extension = extension?;
@@ -101,12 +145,32 @@ impl Hdf5 {
         }
         let heap = if live { GlobalHeap::live(space.clone()) } else { GlobalHeap::new(space.clone()) };
         let opened = Cache::new(NEIGHBOURS_KEPT);
-        Ok(Arc::new(Hdf5 { superblock, extension, space, objects, heap, neighbours, opened }))
+        Ok(Arc::new(Hdf5 {
+            superblock,
+            extension,
+            space,
+            objects,
+            heap,
+            neighbours,
+            opened,
+            source,
+            retry,
+            id,
+        }))
     }
 
     /// The superblock.
     pub fn superblock(&self) -> &Superblock {
         &self.superblock
+    }
+
+    /// Whether the file in `source`, which was found where this one was, is this one: not another that took its place,
+    /// and not changed, unless changes are followed.
+    fn is_same(&self, source: &dyn Source) -> bool {
+        match self.objects.is_live() {
+            true => self.source.is_current().unwrap_or(false),
+            false => source.id().is_ok_and(|id| id == self.id),
+        }
     }
 
     fn header(&self, node: &NodeId) -> Result<Arc<Header>> {
@@ -254,7 +318,7 @@ impl Hierarchy for Hdf5 {
             space: &space,
             heap: &self.heap,
             neighbours: &self.neighbours,
-            live: self.superblock.is_live(),
+            live: self.objects.is_live(),
         };
         let (grid, layout, storage) = index::open(file, &dataset).context(|| "data layout")?;
         let notes = vec![
@@ -295,14 +359,38 @@ impl Hierarchy for Hdf5 {
     }
 
     fn neighbour(&self, file: &Name) -> Result<Option<Arc<dyn Hierarchy>>> {
-        if let Some(found) = self.opened.get(file) {
-            return Ok(Some(found));
+        let known = self.opened.get(file);
+        if let (Some(found), None) = (&known, &self.retry) {
+            return Ok(Some(found.clone()));
         }
         let Some(found) = self.neighbours.find(file)? else { return Ok(None) };
+        if let Some(known) = known.filter(|known| known.is_same(found.source.as_ref())) {
+            return Ok(Some(known));
+        }
         let limits = self.space.limits().as_ref().clone();
-        let opened = Hdf5::open(found.source, found.neighbours, limits).context(|| format!("file {file}"))?;
+        let opened = match &self.retry {
+            Some(retry) => Hdf5::open_again(found.source, found.neighbours, limits, retry.clone()),
+            None => Hdf5::open(found.source, found.neighbours, limits),
+        };
+        let opened = opened.context(|| format!("file {file}"))?;
         self.opened.insert(file.clone(), opened.clone());
         Ok(Some(opened))
+    }
+
+    fn retry(&self) -> Option<&Retry> {
+        self.retry.as_ref()
+    }
+
+    fn writer_active(&self) -> Result<bool> {
+        let look = || Ok(Superblock::open(self.source.as_ref(), self.superblock.offset)?.is_live());
+        match &self.retry {
+            Some(retry) => retry.run(look),
+            None => look(),
+        }
+    }
+
+    fn is_current(&self) -> Result<bool> {
+        self.source.is_current()
     }
 
     fn traffic(&self) -> Traffic {

@@ -23,12 +23,21 @@ pub struct Cursor<'a> {
     position: usize,
     at: u64,
     structure: &'static str,
+    sealed: bool,
 }
 
 impl<'a> Cursor<'a> {
     /// A cursor at the start of `bytes`.
     pub fn new(bytes: &'a [u8], structure: &'static str, at: u64) -> Self {
-        Cursor { bytes, position: 0, at, structure }
+        Cursor { bytes, position: 0, at, structure, sealed: false }
+    }
+
+    /// The same cursor over a structure whose last four bytes are its checksum. What is wrong in it may be half written
+    /// by somebody else, unless the checksum matches.
+    #[must_use]
+    pub fn sealed(mut self) -> Self {
+        self.sealed = true;
+        self
     }
 
     /// Offset from the start of the structure.
@@ -59,7 +68,12 @@ impl<'a> Cursor<'a> {
     /// An error of this structure at the current position.
     #[cold]
     pub fn corrupt(&self, message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
-        Error::corrupt(self.structure, self.offset(), message)
+        let error = Error::corrupt(self.structure, self.offset(), message);
+        let sound = |bytes: &[u8]| match bytes.split_last_chunk::<4>() {
+            Some((body, sum)) => u32::from_le_bytes(*sum) == lookup3(body),
+            None => false,
+        };
+        if self.sealed && !sound(self.bytes) { error.torn() } else { error }
     }
 
     /// The next `n` bytes.

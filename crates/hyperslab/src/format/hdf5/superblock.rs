@@ -78,7 +78,8 @@ impl Superblock {
         }
         match c.u8()? {
             version @ 0..=1 => Self::early(&mut c, offset, version),
-            version @ 2..=3 => Self::late(&mut c, offset, version),
+            // A writer that opens or closes the file writes it anew.
+            version @ 2..=3 => Self::late(&mut c, offset, version).map_err(Error::torn),
             version => {
                 Err(Error::unsupported(format!("superblock version {version}")).at(SUPERBLOCK, offset))
             }
@@ -167,6 +168,14 @@ impl Superblock {
     /// Whether a single writer may be adding to the file (SWMR): what is stored changes between reads.
     pub fn is_live(&self) -> bool {
         self.version >= 3 && self.flags & OPEN_FOR_SWMR != 0
+    }
+
+    /// Offset in a source of `length` bytes behind the last one that belongs to the file.
+    ///
+    /// A SWMR writer does not keep the stored end up to date while it appends: then the length counts. The end of a file
+    /// that no such writer has open is what the file says it is.
+    pub fn data_end(&self, length: u64) -> u64 {
+        if self.is_live() { length } else { length.min(self.end) }
     }
 
     /// Whether a writer has the file open, or did not close it.

@@ -69,7 +69,7 @@ impl Tree {
         let sizes = space.sizes();
         let length = 22 + u64::from(sizes.offset) + u64::from(sizes.length);
         let bytes = space.read(HEADER, address, length)?;
-        let mut c = space.cursor(&bytes, HEADER, address);
+        let mut c = space.cursor(&bytes, HEADER, address).sealed();
         c.signature(b"BTHD")?;
         let version = c.u8()?;
         if version != 0 {
@@ -224,7 +224,7 @@ impl Tree {
         let children = NODE_OVERHEAD as usize - 4 + count * self.record_size;
         let pointers = if level == 0 { 0 } else { (count + 1) * self.pointer_size(level) };
         let bytes = self.space.read(name, child.address, (children + pointers + 4) as u64)?;
-        let mut c = self.space.cursor(&bytes, name, child.address);
+        let mut c = self.space.cursor(&bytes, name, child.address).sealed();
         c.signature(signature)?;
         let version = c.u8()?;
         if version != 0 {

@@ -106,7 +106,7 @@ impl FractalHeap {
         let fixed = 26 + 12 * l + 3 * o;
         let bytes = space.read(HEADER, address, fixed)?;
         let filters_length = {
-            let mut c = space.cursor(&bytes, HEADER, address);
+            let mut c = space.cursor(&bytes, HEADER, address).sealed();
             c.signature(b"FRHP")?;
             let version = c.u8()?;
             if version != 0 {
@@ -119,7 +119,7 @@ impl FractalHeap {
             0 => bytes,
             n => space.read(HEADER, address, fixed + l + 4 + n)?,
         };
-        let mut c = space.cursor(&bytes, HEADER, address);
+        let mut c = space.cursor(&bytes, HEADER, address).sealed();
         c.skip(5)?;
         let id_length = c.u16()?;
         c.skip(2)?;
@@ -364,7 +364,7 @@ impl FractalHeap {
         // At most 65535 columns and 65 rows.
         let length = 9 + o + self.offset_bytes() as u64 + direct * pointer + indirect * o;
         let bytes = self.space.read(INDIRECT, address, length)?;
-        let mut c = self.space.cursor(&bytes, INDIRECT, address);
+        let mut c = self.space.cursor(&bytes, INDIRECT, address).sealed();
         c.signature(b"FHIB")?;
         self.block_head(&mut c, start)?;
         let mut block = Indirect { direct: Vec::new(), indirect: Vec::new() };

@@ -80,7 +80,8 @@ impl GlobalHeap {
 
     fn collection(&self, address: u64) -> Result<Arc<Collection>> {
         let Some(cache) = &self.cache else {
-            return Collection::open(&self.space, address).map(Arc::new);
+            // A collection has no checksum: whatever is wrong with it may be half written.
+            return Collection::open(&self.space, address).map(Arc::new).map_err(Error::torn);
         };
         if let Some(found) = cache.get(&address) {
             return Ok(found);
@@ -210,6 +211,7 @@ impl Collection {
         found.and_then(|i| self.entries.get(i)).map(|e| self.bytes_of(e)).ok_or_else(|| {
             Error::new(ErrorKind::Corrupt, format!("there is no object {index} in the collection"))
                 .at(COLLECTION, self.space.base().saturating_add(self.address))
+                .torn()
         })
     }
 }

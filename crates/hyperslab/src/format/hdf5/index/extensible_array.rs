@@ -165,7 +165,7 @@ impl ExtensibleArray {
         let sizes = space.sizes();
         let length = 16 + 6 * u64::from(sizes.length) + u64::from(sizes.offset);
         let bytes = space.read(HEADER, address, length)?;
-        let mut c = space.cursor(&bytes, HEADER, address);
+        let mut c = space.cursor(&bytes, HEADER, address).sealed();
         c.signature(b"EAHD")?;
         let version = c.u8()?;
         if version != 0 {
@@ -247,7 +247,7 @@ impl ExtensibleArray {
             + (near + secondary) * u64::from(sizes.offset)
             + 4;
         let bytes = self.space.read(INDEX, self.index, length)?;
-        let mut c = self.space.cursor(&bytes, INDEX, self.index);
+        let mut c = self.space.cursor(&bytes, INDEX, self.index).sealed();
         self.block_head(&mut c, b"EAIB")?;
         let entries = c.position();
         c.take_u64(g.direct * self.format.size() as u64)?;
@@ -268,7 +268,7 @@ impl ExtensibleArray {
             .checked_mul(sizes.offset.into())
             .and_then(|n| n.checked_add(bitmap)?.checked_add(head + 4));
         let bytes = self.space.read(SECONDARY, address, length.ok_or_else(wrong)?)?;
-        let mut c = self.space.cursor(&bytes, SECONDARY, address);
+        let mut c = self.space.cursor(&bytes, SECONDARY, address).sealed();
         self.block_head(&mut c, b"EASB")?;
         self.block_number(&mut c, g.first(group).ok_or_else(wrong)?)?;
         let start = c.position();
@@ -293,7 +293,7 @@ impl ExtensibleArray {
         let length = self.data_length(block.group);
         let length = length.ok_or_else(|| Error::corrupt(DATA, at, "it is larger than any file"))?;
         let bytes = self.space.read(DATA, block.address, length)?;
-        let mut c = self.space.cursor(&bytes, DATA, block.address);
+        let mut c = self.space.cursor(&bytes, DATA, block.address).sealed();
         self.block_head(&mut c, b"EADB")?;
         if block.written.is_some() {
             self.block_number(&mut c, block.first)?;

@@ -42,7 +42,7 @@ impl FixedArray {
         let sizes = space.sizes();
         let length = 12 + u64::from(sizes.length) + u64::from(sizes.offset);
         let bytes = space.read(HEADER, address, length)?;
-        let mut c = space.cursor(&bytes, HEADER, address);
+        let mut c = space.cursor(&bytes, HEADER, address).sealed();
         c.signature(b"FAHD")?;
         let version = c.u8()?;
         if version != 0 {
@@ -88,7 +88,7 @@ impl FixedArray {
         let length = body.and_then(|b| b.checked_add(head));
         let length = length.ok_or_else(|| Error::corrupt(BLOCK, at, format!("{} entries", self.count)))?;
         let bytes = self.space.read(BLOCK, self.block, length)?;
-        let mut c = self.space.cursor(&bytes, BLOCK, self.block);
+        let mut c = self.space.cursor(&bytes, BLOCK, self.block).sealed();
         c.signature(b"FADB")?;
         let version = c.u8()?;
         if version != 0 {

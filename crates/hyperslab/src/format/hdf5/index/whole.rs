@@ -25,6 +25,12 @@ enum Place {
         offset: u64,
         length: u64,
     },
+    /// A run of the file, which may not have grown up to it yet.
+    Run {
+        space: Space,
+        address: u64,
+        length: u64,
+    },
     /// Known to be wrong; said when the data is asked for.
     Wrong {
         kind: ErrorKind,
@@ -58,10 +64,7 @@ impl Whole {
             let text = format!("contiguous data of {stored} bytes for an array of {length}");
             Place::Wrong { kind: ErrorKind::Corrupt, text, at }
         } else {
-            match space.resolve("contiguous data", address, length) {
-                Ok(offset) => Place::Range { source: space.data().clone(), offset, length },
-                Err(e) => Place::Wrong { kind: e.kind(), text: e.message().to_owned(), at },
-            }
+            Place::Run { space: space.clone(), address, length }
         };
         Whole { place, rank }
     }
@@ -81,6 +84,10 @@ impl Whole {
             Place::Memory(bytes) => Ok(ChunkRef::Memory { bytes: bytes.clone(), mask: 0 }),
             Place::Range { source, offset, length } => {
                 Ok(ChunkRef::Range { source: source.clone(), offset: *offset, length: *length, mask: 0 })
+            }
+            Place::Run { space, address, length } => {
+                let offset = space.resolve("contiguous data", *address, *length)?;
+                Ok(ChunkRef::Range { source: space.data().clone(), offset, length: *length, mask: 0 })
             }
             Place::Wrong { kind, text, at } => Err(Error::new(*kind, text.clone()).at("data layout", *at)),
         }

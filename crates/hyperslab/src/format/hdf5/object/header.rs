@@ -83,16 +83,17 @@ impl Header {
             length: 0,
         };
         let (start, length) = match c.rest() {
-            [b'O', b'H', b'D', b'R', ..] => header.late(&mut c)?,
+            // What comes before the checksum can be verified says how long the header is.
+            [b'O', b'H', b'D', b'R', ..] => header.late(&mut c).map_err(Error::torn)?,
             [1, ..] => header.early(&mut c)?,
-            _ => return Err(c.corrupt("no object header here")),
+            _ => return Err(c.corrupt("no object header here").torn()),
         };
         // Version 2 has a checksum behind the messages.
         let trailer: u64 = if header.version == 1 { 0 } else { 4 };
         let total = (start as u64).saturating_add(length).saturating_add(trailer);
         let bytes = match usize::try_from(total).ok().filter(|&n| n <= bytes.len()) {
             Some(n) => bytes.slice(..n),
-            None => space.read(HEADER, address, total)?,
+            None => space.read(HEADER, address, total).map_err(Error::torn)?,
         };
         let end = bytes.len().saturating_sub(trailer as usize);
         if header.version == 2 {
@@ -140,23 +141,25 @@ impl Header {
 
     /// Collects the messages of all continuations.
     fn follow(&mut self, space: &Space, mut continuations: Vec<(u64, u64)>) -> Result<()> {
-        let room = space.end().saturating_sub(space.base());
         let mut next = 0;
         while let Some(&(address, length)) = continuations.get(next) {
             next += 1;
             // Blocks do not overlap, so that together they are no longer than the file: this ends every circle.
             self.length = self.length.saturating_add(length);
-            if self.length > room {
+            if self.length > space.room(self.length) {
                 return Err(self.corrupt("continued for more bytes than the file has"));
             }
             let bytes = space.read(CONTINUATION, address, length)?;
             let mut c = space.cursor(&bytes, CONTINUATION, address);
+            if self.version == 2 {
+                c = c.sealed();
+            }
             let offset = c.offset();
             let (start, end) = if self.version == 1 {
                 (0, bytes.len())
             } else {
-                c.signature(b"OCHK")?;
                 let end = bytes.len().saturating_sub(4);
+                c.signature(b"OCHK")?;
                 c.skip(end.saturating_sub(4))?;
                 c.checksum()?;
                 (4, end)

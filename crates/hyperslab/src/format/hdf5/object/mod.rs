@@ -53,6 +53,11 @@ impl Objects {
         Objects { space, cache, shared: OnceLock::new(), table: OnceLock::new() }
     }
 
+    /// Whether the file may change, so that nothing is kept.
+    pub fn is_live(&self) -> bool {
+        self.cache.is_none()
+    }
+
     /// Where they are.
     pub fn space(&self) -> &Space {
         &self.space
