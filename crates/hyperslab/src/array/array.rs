@@ -321,9 +321,36 @@ impl Array {
         visit: &mut dyn FnMut(Coord, ChunkRef) -> Result<()>,
         fault: &mut dyn FnMut(Fault),
     ) -> Result<()> {
-        match &self.storage_now()? {
-            Storage::Chunks(index) => index.scan(visit, fault),
-            Storage::Virtual(_) => Ok(()),
-        }
+        let Some(retry) = self.inner.hierarchy.retry().filter(|retry| retry.is_live()) else {
+            return scan(&self.inner.storage, visit, fault);
+        };
+        // All of them first: a walk that was torn is made again, and the visitor sees each chunk once.
+        let look = || {
+            let (mut chunks, mut faults) = (Vec::new(), Vec::new());
+            let found = &mut |coord, chunk| {
+                chunks.push((coord, chunk));
+                Ok(())
+            };
+            scan(&self.storage_now()?, found, &mut |fault| faults.push(fault))?;
+            Ok((chunks, faults))
+        };
+        let torn = |done: &Result<(Vec<_>, Vec<Fault>)>| match done {
+            Ok((_, faults)) => faults.iter().any(|fault| fault.error.is_torn()),
+            Err(e) => e.is_torn(),
+        };
+        let (chunks, faults) = retry.run_until(look, torn)?;
+        faults.into_iter().for_each(fault);
+        chunks.into_iter().try_for_each(|(coord, chunk)| visit(coord, chunk))
+    }
+}
+
+fn scan(
+    storage: &Storage,
+    visit: &mut dyn FnMut(Coord, ChunkRef) -> Result<()>,
+    fault: &mut dyn FnMut(Fault),
+) -> Result<()> {
+    match storage {
+        Storage::Chunks(index) => index.scan(visit, fault),
+        Storage::Virtual(_) => Ok(()),
     }
 }

@@ -8,7 +8,7 @@ pub mod zarr;
 
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
-use crate::model::Hierarchy;
+use crate::model::{Hierarchy, Retry};
 use crate::source::{ByteRange, Neighbours, Source, Store};
 use hdf5::hierarchy::Hdf5;
 use hdf5::superblock::Superblock;
@@ -39,14 +39,18 @@ fn open_as(
     live: bool,
 ) -> Result<Arc<dyn Hierarchy>> {
     let name = source.name();
-    let length = source.len()?.min(8);
-    let head = source.read(&[ByteRange::new(0, length)])?;
-    let head = head.first().map(|b| b.as_ref()).unwrap_or_default();
+    let look = || {
+        let head = source.read(&[ByteRange::new(0, source.len()?.min(8))])?.pop().unwrap_or_default();
+        let hdf5 = Superblock::find(source.as_ref()).context(|| &name)?.is_some();
+        Ok((head, hdf5))
+    };
+    let (head, hdf5) = Retry::new(live).run(look)?;
+    let head = head.as_ref();
     if Version::find(head).is_some() {
         let file: Arc<dyn Hierarchy> = NetCdf3::open(source, &limits).context(|| &name)?;
         return Ok(file);
     }
-    if Superblock::find(source.as_ref()).context(|| &name)?.is_some() {
+    if hdf5 {
         let open = if live { Hdf5::open_live } else { Hdf5::open };
         let file: Arc<dyn Hierarchy> = open(source, neighbours, limits).context(|| &name)?;
         return Ok(file);

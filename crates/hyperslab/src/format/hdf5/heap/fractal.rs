@@ -313,8 +313,10 @@ impl FractalHeap {
             }
         };
         let mut c = self.space.cursor(&bytes, DIRECT, stored.address);
-        c.signature(b"FHDB")?;
-        self.block_head(&mut c, start)?;
+        // Its checksum stands among the rest, if it has one.
+        let may_be_torn = |e: Error| if self.checksummed { e.torn() } else { e };
+        c.signature(b"FHDB").map_err(may_be_torn)?;
+        self.block_head(&mut c, start).map_err(may_be_torn)?;
         if self.checksummed {
             let from = c.position();
             let found = c.u32()?;

@@ -244,7 +244,12 @@ impl ChunkIndex for ChunkTable {
         let table = if self.live {
             let many =
                 lookup.cost() != Cost::Nothing && chunks.len() as u64 > FEW && self.grid.count().is_some();
-            fresh = if many { self.load(lookup.as_ref()).ok() } else { None };
+            fresh = match many.then(|| self.load(lookup.as_ref())) {
+                Some(Err(e)) if e.is_torn() => return Err(e),
+                // Finding says what is wrong, where it matters.
+                Some(Err(_)) | None => None,
+                Some(Ok(table)) => Some(table),
+            };
             fresh.as_ref()
         } else {
             self.table(lookup.as_ref(), chunks.len())
