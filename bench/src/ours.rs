@@ -9,7 +9,9 @@ use std::path::Path;
 pub struct Hyperslab;
 
 fn array(file: &Path) -> Result<Array, Failure> {
-    Ok(hyperslab::open(file.to_str().ok_or("a path that is not text")?)?.array("/d")?)
+    // In a file it has a name; a store is the array itself.
+    let path = if file.extension().is_some_and(|e| e == "zarr") { "/" } else { "/d" };
+    Ok(hyperslab::open(file.to_str().ok_or("a path that is not text")?)?.array(path)?)
 }
 
 fn weight(value: &Value) -> u64 {
