@@ -8,6 +8,7 @@ pub mod dtype;
 pub mod model;
 pub mod select;
 pub mod source;
+pub mod staged;
 
 pub mod error;
 pub mod exec;
@@ -27,6 +28,7 @@ pub use array::{
 pub use exec::{Cancel, MissingChunks, ReadStats};
 pub use plan::ReadPlan;
 pub use select::Selection;
+pub use staged::StagedArray;
 
 /// The Rust of the README, compiled with the tests.
 #[cfg(doctest)]

@@ -33,6 +33,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "plan", "exec",
         ],
     ),
+    // What is changed and not stored yet.
+    (
+        "staged",
+        &[
+            "error", "limits", "shape", "json", "dtype", "select", "source", "codec", "model", "format",
+            "plan", "exec", "array",
+        ],
+    ),
 ];
 
 /// Lines that a source file may have.

@@ -235,7 +235,7 @@ impl Array {
     }
 
     /// Runs a whole operation, again where somebody who writes the file, or a source of a virtual dataset, has torn it.
-    pub(super) fn attempt<T>(&self, work: impl FnMut() -> Result<T>) -> Result<T> {
+    pub(crate) fn attempt<T>(&self, work: impl FnMut() -> Result<T>) -> Result<T> {
         let mut work = work;
         match self.inner.hierarchy.retry() {
             Some(retry) => {
@@ -253,14 +253,15 @@ impl Array {
 
     /// The way to its elements as it is now: of a live file the object header is read again, since what it says of the
     /// index may have changed. The extents stay those of this handle.
-    fn storage_now(&self) -> Result<Storage> {
+    pub(crate) fn storage_now(&self) -> Result<Storage> {
         if self.is_live() {
             return Ok(self.inner.hierarchy.array(&self.inner.node)?.1);
         }
         Ok(self.inner.storage.clone())
     }
 
-    fn plan_region(&self, region: Region) -> Result<ReadPlan> {
+    /// The same for a region of it.
+    pub(crate) fn plan_region(&self, region: Region) -> Result<ReadPlan> {
         match &self.storage_now()? {
             Storage::Chunks(index) => {
                 let origin = Origin {

@@ -159,6 +159,37 @@ fn nan(dtype: &DType) -> Option<Vec<u8>> {
     }
 }
 
+/// Does `work` for each of `items` in up to `threads` threads, in any order; gives the first error that comes.
+pub(crate) fn each<T: Send>(
+    threads: usize,
+    items: Vec<T>,
+    work: impl Fn(T) -> Result<()> + Sync,
+) -> Result<()> {
+    let most = threads.min(items.len());
+    if most <= 1 {
+        return items.into_iter().try_for_each(work);
+    }
+    let items = Mutex::new(items.into_iter());
+    let failed: Mutex<Option<Error>> = Mutex::new(None);
+    pool::run(most, &|| {
+        loop {
+            let next = items.lock().unwrap_or_else(|e| e.into_inner()).next();
+            let Some(item) = next else { break };
+            if let Err(e) = work(item) {
+                failed.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(e);
+                break;
+            }
+        }
+    });
+    failed.into_inner().unwrap_or_else(|e| e.into_inner()).map_or(Ok(()), Err)
+}
+
+/// How many threads copying so many bytes is worth.
+pub(crate) fn copying_threads(bytes: u64, most: Option<usize>) -> usize {
+    let worth = usize::try_from(bytes / COPIED).unwrap_or(usize::MAX).max(1);
+    worth.min(most.unwrap_or_else(pool::default_threads).max(1))
+}
+
 /// What all workers on one part share.
 struct Job<'a> {
     part: &'a Part,
@@ -315,10 +346,12 @@ fn touch(out: &mut [u8], threads: usize) {
     });
 }
 
+/// A thread is worth waking for so many bytes to copy.
+const COPIED: u64 = 512 << 10;
+
 /// How many threads the work of a part is worth: waking one costs as much as decoding some tens of KiB.
 fn worth(part: &Part, target_size: usize) -> usize {
     const DECODED: u64 = 48 << 10;
-    const COPIED: u64 = 512 << 10;
     let chunk: u64 = part.chunk.iter().fold(part.element() as u64, |n, &d| n.saturating_mul(d));
     let wanted = part.elements().unwrap_or(0).saturating_mul(target_size as u64);
     let bytes = if part.pipeline.is_empty() {

@@ -1,9 +1,10 @@
 //! From a region and a chunk index to tasks.
 
 use super::{Fetch, Origin, Part, Task};
+use crate::codec::Pipeline;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
-use crate::model::{ChunkGrid, ChunkRef};
+use crate::model::{ArrayMeta, ChunkGrid, ChunkRef};
 use crate::select::{Projection, Region};
 use crate::shape::{Coord, byte_count, element_count, to_usize};
 use crate::source::{ByteRange, Latency, Source, Store};
@@ -20,6 +21,15 @@ const BATCH: usize = 4096;
 
 /// On a local source, requests are joined up to this length: a request costs less than what a second worker gains.
 const LOCAL_UNIT: u64 = 64 << 10;
+
+/// Where the elements of one chunk are.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// Where an index says, encoded.
+    Stored(ChunkRef),
+    /// In memory as they are, the first one of the chunk in front.
+    Elements(Bytes),
+}
 
 impl Part {
     /// What to read of one array, looked up in its index.
@@ -56,22 +66,7 @@ impl Part {
             )
             .hint("select less"));
         }
-        let mut part = Part {
-            name: origin.name.to_owned(),
-            dtype: meta.dtype.clone(),
-            fill: meta.fill_element.clone(),
-            region,
-            projection,
-            chunk,
-            pipeline: origin.pipeline.clone(),
-            sources: Vec::new(),
-            hints: Vec::new(),
-            stores: Vec::new(),
-            keys: Vec::new(),
-            inline: Vec::new(),
-            tasks: Vec::new(),
-            units: Vec::new(),
-        };
+        let mut part = Part::empty(origin.name, meta, region, projection, chunk, origin.pipeline.clone());
         part.tasks.reserve_exact(to_usize(part.projection.len())?);
         let mut finder = Finder { known: HashMap::new(), stores: HashMap::new() };
         if part.projection.is_empty() {
@@ -82,11 +77,73 @@ impl Part {
         } else {
             part.locate_chunks(origin, &mut finder, limits)?;
         }
-        if !part.tasks.is_sorted_by_key(order) {
-            part.tasks.sort_by_key(order);
+        part.finish(limits)
+    }
+
+    /// What to read of the chunks of `region` that have these numbers in its projection onto chunks of `meta`'s grid;
+    /// the others are left as they are. With `strides`, the elements in memory are so many elements apart on each axis.
+    pub(crate) fn of_chunks(
+        name: &str,
+        meta: &ArrayMeta,
+        pipeline: &Arc<Pipeline>,
+        region: Region,
+        strides: Option<&[usize]>,
+        chunks: Vec<(u64, Place)>,
+        limits: &Limits,
+    ) -> Result<Part> {
+        let chunk = meta.chunk_shape().to_vec();
+        let projection = match strides {
+            Some(strides) => Projection::with_strides(&region, &chunk, strides)?,
+            None => Projection::new(&region, &chunk)?,
+        };
+        let mut part = Part::empty(name, meta, region, projection, chunk, pipeline.clone());
+        let mut finder = Finder { known: HashMap::new(), stores: HashMap::new() };
+        part.tasks.reserve_exact(chunks.len());
+        for (chunk, place) in chunks {
+            let fetch = match place {
+                Place::Stored(at) => part.fetch(at, &mut finder, limits)?,
+                Place::Elements(bytes) => {
+                    part.inline.push(bytes);
+                    Fetch::InlineStored { index: part.inline.len() - 1, offset: 0 }
+                }
+            };
+            part.tasks.push(Task { chunk, fetch });
         }
-        part.units = units(&part, limits)?;
-        Ok(part)
+        part.finish(limits)
+    }
+
+    fn empty(
+        name: &str,
+        meta: &ArrayMeta,
+        region: Region,
+        projection: Projection,
+        chunk: Vec<u64>,
+        pipeline: Arc<Pipeline>,
+    ) -> Part {
+        Part {
+            name: name.to_owned(),
+            dtype: meta.dtype.clone(),
+            fill: meta.fill_element.clone(),
+            region,
+            projection,
+            chunk,
+            pipeline,
+            sources: Vec::new(),
+            hints: Vec::new(),
+            stores: Vec::new(),
+            keys: Vec::new(),
+            inline: Vec::new(),
+            tasks: Vec::new(),
+            units: Vec::new(),
+        }
+    }
+
+    fn finish(mut self, limits: &Limits) -> Result<Part> {
+        if !self.tasks.is_sorted_by_key(order) {
+            self.tasks.sort_by_key(order);
+        }
+        self.units = units(&self, limits)?;
+        Ok(self)
     }
 
     /// Tasks for an array that is one run of stored elements.
@@ -260,7 +317,7 @@ fn order(task: &Task) -> (u8, usize, u64) {
 
 /// Extents of blocks of about [`BLOCK`] bytes in which elements follow one another as in the array: whole on the fast
 /// axes, one on the slow ones.
-fn block_shape(dims: &[u64], element: usize) -> Vec<u64> {
+pub(crate) fn block_shape(dims: &[u64], element: usize) -> Vec<u64> {
     let mut block = vec![1; dims.len()];
     let mut bytes = (element as u64).max(1);
     for (extent, &dim) in block.iter_mut().zip(dims).rev() {

@@ -12,6 +12,7 @@ mod narrow;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use build::{Place, block_shape};
 pub use display::Summary;
 pub use narrow::Span;
 
@@ -139,6 +140,18 @@ impl ReadPlan {
             }
         }
         Ok(ReadPlan { shape, dtype, background, sparse: true, parts })
+    }
+
+    /// A plan made of parts that together write every element of the result once.
+    pub(crate) fn of_tiles(
+        shape: Vec<u64>,
+        dtype: DType,
+        parts: Vec<Part>,
+        limits: &Limits,
+    ) -> Result<ReadPlan> {
+        let mut plan = ReadPlan::of_parts(shape, dtype, Bytes::new(), parts, limits)?;
+        plan.sparse = false;
+        Ok(plan)
     }
 
     /// Shape of the result.

@@ -138,6 +138,19 @@ impl Projection {
             // No overflow: the product of all extents fits.
             strides[i - 1] = strides[i] * chunk[i] as usize;
         }
+        Projection::with_strides(region, chunk, &strides)
+    }
+
+    /// The same where the elements of a chunk are `strides` elements apart on each axis, as those of a part of a larger
+    /// block of memory.
+    pub(crate) fn with_strides(region: &Region, chunk: &[u64], strides: &[usize]) -> Result<Projection> {
+        if chunk.len() != region.dims().len() || chunk.contains(&0) || strides.len() != chunk.len() {
+            return Err(Error::invalid(format!(
+                "chunks {chunk:?} with strides {strides:?} in an array of {} axes",
+                region.dims().len()
+            )));
+        }
+        let strides = strides.to_vec();
         let empty = region.count()? == 0;
         let cuts: Vec<Cut> = region.selectors().iter().map(|s| Cut::new(s, chunk, &strides)).collect();
         let len = if empty {

@@ -1,9 +1,10 @@
 //! The element types of this machine that callers can ask for.
 
 use super::number::Layout;
-use crate::dtype::{ByteOrder, FloatType, IntegerType};
+use crate::dtype::{ByteOrder, DType, FloatType, IntegerType};
 use half::f16;
 use hyperslab_kernels::Plain;
+use std::borrow::Cow;
 use std::fmt;
 
 /// A number type of this machine.
@@ -47,6 +48,18 @@ impl Native {
             Native::Complex32 => Some(Native::F32),
             Native::Complex64 => Some(Native::F64),
             _ => None,
+        }
+    }
+
+    /// Its elements as a stored type in the byte order of this machine; a Boolean is an unsigned byte.
+    pub fn dtype(self) -> DType {
+        let part = |native: Native| match native.layout() {
+            Layout::Float(float) => DType::Float(float),
+            Layout::Integer(integer) => DType::Integer(integer),
+        };
+        match self.complex_part() {
+            Some(native) => DType::Complex { base: Box::new(part(native)) },
+            None => part(self),
         }
     }
 
@@ -109,6 +122,10 @@ pub trait Element: private::Sealed + Copy + Default + Send + Sync + fmt::Debug +
     /// The elements as raw ones, if these are the same.
     #[doc(hidden)]
     fn as_raw(elements: &mut [Self]) -> Option<&mut [Self::Raw]>;
+
+    /// The elements as raw ones.
+    #[doc(hidden)]
+    fn raw(elements: &[Self]) -> Cow<'_, [Self::Raw]>;
 }
 
 macro_rules! elements {
@@ -122,6 +139,9 @@ macro_rules! elements {
             }
             fn as_raw(elements: &mut [$t]) -> Option<&mut [$t]> {
                 Some(elements)
+            }
+            fn raw(elements: &[$t]) -> Cow<'_, [$t]> {
+                Cow::Borrowed(elements)
             }
         }
     )*};
@@ -140,5 +160,8 @@ impl Element for bool {
     }
     fn as_raw(_: &mut [bool]) -> Option<&mut [u8]> {
         None
+    }
+    fn raw(elements: &[bool]) -> Cow<'_, [u8]> {
+        elements.iter().map(|&v| u8::from(v)).collect()
     }
 }

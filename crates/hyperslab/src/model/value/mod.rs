@@ -12,6 +12,8 @@ pub use elements::{Column, Elements, FixedColumn};
 use fixed::Decoder;
 
 use super::Reference;
+use crate::dtype::DType;
+use crate::error::Result;
 use crate::shape::Name;
 use bytes::Bytes;
 use std::fmt::{self, Write};
@@ -59,6 +61,11 @@ pub enum Value {
 }
 
 impl Value {
+    /// The value of one stored element of a type without references and parts of variable length.
+    pub fn fixed(dtype: &DType, stored: &[u8]) -> Result<Value> {
+        Decoder::new(dtype)?.value(stored)
+    }
+
     /// The text of a text value.
     pub fn as_str(&self) -> Option<&str> {
         match self {

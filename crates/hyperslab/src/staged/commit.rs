@@ -1,0 +1,257 @@
+//! What a writer takes: the list of changes, and the commit of staged chunks to a new base slab.
+
+use super::StagedArray;
+use super::cells::{Cells, View, copy};
+use super::hash::{Digest, UNKNOWN};
+use super::ledger::{ChunkMap, Edit, Ledger};
+use super::plan::{BoxCopy, ChangedChunk, ChangesPlan, CommitPlan};
+use super::selected::{signed, strides};
+use super::slab::{BaseSlab, Inner, Slab};
+use super::transfer::box_loops;
+use super::values::Block;
+use crate::error::{Error, Result};
+use crate::shape::{Coord, element_count};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+impl ChangesPlan {
+    pub(super) fn new(ledger: &Ledger) -> ChangesPlan {
+        let chunks = (0..ledger.map.len())
+            .filter_map(|at| {
+                let (slab, offset) = ledger.map.get(at);
+                let coord = ledger.map.coord(at);
+                let start = coord.iter().zip(&ledger.chunk).map(|(&c, &n)| c * n).collect();
+                let extent = ledger.extent(&coord, &ledger.shape);
+                let staged = ledger.is_staged(slab);
+                (slab != 0).then_some(ChangedChunk { coord, start, extent, slab, offset, staged })
+            })
+            .collect();
+        ChangesPlan { chunks }
+    }
+}
+
+impl CommitPlan {
+    /// Walks all hashes in the order of slabs: who holds a hash first, keeps the chunk.
+    pub(super) fn new(ledger: &Ledger, tables: &[Option<Arc<Vec<Digest>>>]) -> Result<CommitPlan> {
+        let height = ledger.height();
+        let mut staged: Vec<(u32, u64, usize)> = (0..ledger.map.len())
+            .filter_map(|at| {
+                let (slab, offset) = ledger.map.get(at);
+                ledger.is_staged(slab).then_some((slab, offset, at))
+            })
+            .collect();
+        staged.sort_unstable();
+        let slab = u32::try_from(ledger.bases + 1)
+            .map_err(|_| Error::limit("slabs", ledger.bases as u128, 1 << 32))?;
+        let mut plan = CommitPlan {
+            appended: None,
+            slab,
+            copies: Vec::new(),
+            hashes: Vec::new(),
+            after: Ledger {
+                // Only what stays.
+                slabs: ledger.slabs.iter().take(ledger.bases + 1).cloned().collect(),
+                ..ledger.clone()
+            },
+        };
+        let mut holders: HashMap<Digest, (u32, u64)> = HashMap::new();
+        if !staged.is_empty() {
+            for (slab, table) in tables.iter().enumerate().take(ledger.bases + 1) {
+                let gone = ledger.slabs.get(slab).is_none_or(Option::is_none);
+                let rows = table.iter().filter(|_| !gone).flat_map(|t| t.iter()).enumerate();
+                for (row, digest) in rows.filter(|(_, digest)| **digest != UNKNOWN) {
+                    holders.entry(*digest).or_insert((slab as u32, row as u64 * height));
+                }
+            }
+        }
+        let mut edits = Vec::with_capacity(staged.len());
+        for (from, offset, at) in staged {
+            let table = tables.get(from as usize).and_then(|t| t.as_ref());
+            let digest = table.and_then(|t| t.get((offset / height) as usize)).copied().unwrap_or(UNKNOWN);
+            if digest == UNKNOWN {
+                return Err(Error::invalid(format!(
+                    "the chunk at row {offset} of slab {from} was not hashed"
+                )));
+            }
+            let next = plan.copies.len() as u64 * height;
+            let (to, row) = *holders.entry(digest).or_insert((slab, next));
+            if (to, row) == (slab, next) {
+                plan.copies.push(BoxCopy {
+                    from,
+                    from_at: ledger.start(offset),
+                    to: slab,
+                    to_at: ledger.start(next),
+                    count: ledger.extent(&ledger.map.coord(at), &ledger.shape),
+                });
+                plan.hashes.push(digest);
+            }
+            edits.push(Edit { at, slab: to, offset: row });
+        }
+        if !edits.is_empty() {
+            let map: &mut ChunkMap = Arc::make_mut(&mut plan.after.map);
+            edits.into_iter().for_each(|edit| map.set(edit));
+        }
+        if !plan.copies.is_empty() {
+            let shape = ledger.slab_shape(plan.copies.len() as u64)?;
+            plan.after.slabs.push(Some(shape.clone()));
+            plan.after.bases += 1;
+            plan.appended = Some(shape);
+        }
+        Ok(plan)
+    }
+}
+
+/// One chunk for a writer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Which chunk, and where it lies.
+    pub chunk: ChangedChunk,
+    /// Its elements, if it is staged.
+    pub data: ChangeData,
+}
+
+/// The elements of a change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChangeData {
+    /// Those of a staged chunk, cut at the edge of the array.
+    Staged(Block),
+    /// They are on a base slab, which holds them already.
+    Base,
+}
+
+/// A chunk of a new base slab.
+#[derive(Debug)]
+pub struct NewChunk<'a> {
+    /// First row on the new slab.
+    pub row: u64,
+    /// Its extents, cut at the edge of the array: the rest of its place on the slab is not defined.
+    pub extent: &'a [u64],
+    /// Its hash.
+    pub hash: Digest,
+    staged: &'a StagedArray,
+    copy: &'a BoxCopy,
+}
+
+impl NewChunk<'_> {
+    /// Its elements.
+    pub fn data(&self) -> Result<Block> {
+        self.staged.block(self.copy.from, &self.copy.from_at, self.extent)
+    }
+}
+
+/// A new base slab to be made: all chunks that a commit stores.
+#[derive(Debug)]
+pub struct NewSlab<'a> {
+    staged: &'a StagedArray,
+    plan: &'a CommitPlan,
+    shape: &'a [u64],
+}
+
+impl<'a> NewSlab<'a> {
+    /// Extents: whole chunks along axis 0.
+    pub fn shape(&self) -> &[u64] {
+        self.shape
+    }
+
+    /// The chunks in their order on the slab.
+    pub fn chunks(&self) -> impl Iterator<Item = NewChunk<'a>> {
+        let (staged, plan) = (self.staged, self.plan);
+        plan.copies.iter().zip(&plan.hashes).map(move |(copy, hash)| NewChunk {
+            row: copy.to_at.first().copied().unwrap_or(0),
+            extent: &copy.count,
+            hash: *hash,
+            staged,
+            copy,
+        })
+    }
+
+    /// The slab in memory.
+    pub fn in_memory(&self) -> Result<BaseSlab> {
+        let mut cells = Cells::new(self.staged.kind, element_count(self.shape)?, self.staged.limits.output)?;
+        self.staged.gather(&self.plan.copies, &mut cells, self.shape)?;
+        let inner = Inner::Memory { dtype: self.staged.dtype.clone(), shape: self.shape.to_vec(), cells };
+        Ok(BaseSlab { inner, hashes: None })
+    }
+}
+
+impl StagedArray {
+    /// Which chunks a writer has to store or to point to.
+    pub fn changes_plan(&self) -> ChangesPlan {
+        ChangesPlan::new(&self.ledger)
+    }
+
+    /// All chunks that are not on the full slab, in C order, staged ones with their elements.
+    pub fn changes(&self) -> impl Iterator<Item = Result<Change>> {
+        self.changes_plan().chunks.into_iter().map(|chunk| {
+            let data = if chunk.staged {
+                let at = self.ledger.start(chunk.offset);
+                ChangeData::Staged(self.block(chunk.slab, &at, &chunk.extent)?)
+            } else {
+                ChangeData::Base
+            };
+            Ok(Change { chunk, data })
+        })
+    }
+
+    /// A copy of a box of a slab in memory.
+    fn block(&self, slab: u32, at: &Coord, extent: &[u64]) -> Result<Block> {
+        let Slab::Memory(memory) = self.slab(slab)? else {
+            return Err(Error::invalid("a plan takes a chunk of a file for a staged one"));
+        };
+        let source = self.buffer(memory.buffer)?.cells()?;
+        let mut cells = Cells::new(self.kind, element_count(extent)?, self.limits.output)?;
+        let loops = box_loops(extent, &signed(&memory.strides), &signed(&strides(extent)?));
+        let view: View<'_> = source.view();
+        copy(view, memory.place(at)?, &mut cells.view_mut(), 0, &loops)?;
+        Ok(Block { shape: extent.to_vec(), dtype: self.dtype.clone(), cells })
+    }
+
+    /// What a commit would do. Every staged chunk has to be [hashed](StagedArray::hash) before.
+    pub fn commit_plan(&self) -> Result<CommitPlan> {
+        CommitPlan::new(&self.ledger, &self.hash_tables)
+    }
+
+    /// Moves all staged chunks to one new base slab in memory; chunks equal to others, stored or staged, only once.
+    pub fn commit(&mut self) -> Result<CommitPlan> {
+        self.commit_with(|slab| slab.in_memory())
+    }
+
+    /// Moves all staged chunks to one new base slab that `store` makes, and gives what was done. Chunks equal to the
+    /// fill value, to a chunk of a base slab with known hashes, or to another staged one are not stored again: the slab
+    /// with the lowest number wins. `store` is not called if nothing is left to be stored. After an error the array is
+    /// as it was.
+    pub fn commit_with(
+        &mut self,
+        store: impl FnOnce(&NewSlab<'_>) -> Result<BaseSlab>,
+    ) -> Result<CommitPlan> {
+        self.check_writeable()?;
+        self.hash()?;
+        let plan = self.commit_plan()?;
+        let new = match &plan.appended {
+            Some(shape) => {
+                let base = store(&NewSlab { staged: self, plan: &plan, shape })?;
+                if base.dtype() != &self.dtype {
+                    return Err(Error::invalid(format!(
+                        "a new base slab of {} for {}",
+                        base.dtype(),
+                        self.dtype
+                    )));
+                }
+                let base = base.with_hashes(plan.hashes.clone());
+                Some(self.adopt(base, Some(shape))?)
+            }
+            None => None,
+        };
+        // From here on nothing fails.
+        self.slabs.truncate(self.ledger.bases + 1);
+        self.hash_tables.truncate(self.ledger.bases + 1);
+        if let Some((slab, _, table)) = new {
+            self.slabs.push(Some(slab));
+            self.hash_tables.push(table);
+        }
+        self.ledger = plan.after.clone();
+        self.committed.clone_from(&self.ledger.shape);
+        self.reclaim();
+        Ok(plan)
+    }
+}
