@@ -2,13 +2,48 @@
 
 use crate::extent::{Extent, extents, signatures};
 use crate::rng::Rng;
+use hyperslab::Limits;
+use hyperslab::format::netcdf3::header;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// What is damaged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// HDF5 files: any of their structures.
+    #[default]
+    Hdf5,
+    /// Classic netCDF files: their headers.
+    Netcdf3,
+}
+
+impl Format {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Hdf5 => "hdf5",
+            Format::Netcdf3 => "netcdf3",
+        }
+    }
+
+    /// The format called so.
+    pub fn named(name: &str) -> Option<Format> {
+        [Format::Hdf5, Format::Netcdf3].into_iter().find(|f| f.name() == name)
+    }
+
+    fn holds(self, bytes: &[u8]) -> bool {
+        match self {
+            Format::Hdf5 => is_hdf5(bytes),
+            Format::Netcdf3 => header::Version::find(bytes).is_some(),
+        }
+    }
+}
+
 /// Sound files, and what is known about each that was used.
 #[derive(Debug)]
 pub struct Seeds {
+    format: Format,
     paths: Vec<PathBuf>,
     known: HashMap<usize, Arc<Seed>>,
 }
@@ -16,6 +51,7 @@ pub struct Seeds {
 /// A sound file.
 #[derive(Debug)]
 pub struct Seed {
+    format: Format,
     bytes: Vec<u8>,
     extents: Vec<Extent>,
     /// Offsets at which structures begin.
@@ -65,8 +101,8 @@ const INTERESTING: &[u64] = &[
 const LARGEST: u64 = 400 << 10;
 
 impl Seeds {
-    /// All HDF5 files below the folders, in a fixed order.
-    pub fn below(folders: &[PathBuf]) -> std::io::Result<Seeds> {
+    /// All files of a format below the folders, in a fixed order.
+    pub fn below(folders: &[PathBuf], format: Format) -> std::io::Result<Seeds> {
         let mut paths = Vec::new();
         let mut todo = folders.to_vec();
         while let Some(folder) = todo.pop() {
@@ -75,13 +111,13 @@ impl Seeds {
                 let size = path.metadata()?.len();
                 if path.is_dir() {
                     todo.push(path);
-                } else if (1..=LARGEST).contains(&size) && is_hdf5(&path)? {
+                } else if (1..=LARGEST).contains(&size) && format.holds(&std::fs::read(&path)?) {
                     paths.push(path);
                 }
             }
         }
         paths.sort();
-        Ok(Seeds { paths, known: HashMap::new() })
+        Ok(Seeds { format, paths, known: HashMap::new() })
     }
 
     /// How many files there are.
@@ -94,13 +130,11 @@ impl Seeds {
             return Ok(seed.clone());
         }
         let bytes = std::fs::read(&self.paths[which])?;
-        let mut places: Vec<usize> = signatures(&bytes).into_iter().map(|(at, _)| at).collect();
-        if places.len() > 4000 {
-            places.truncate(4000); // A file of text that looks like signatures.
-        }
-        places.extend(crate::probe::headers(&self.paths[which], bytes.len()));
-        places.push(0);
-        let seed = Arc::new(Seed { extents: extents(&bytes), bytes, places });
+        let (extents, places) = match self.format {
+            Format::Hdf5 => (extents(&bytes), hdf5_places(&self.paths[which], &bytes)),
+            Format::Netcdf3 => (Vec::new(), netcdf3_places(&bytes)),
+        };
+        let seed = Arc::new(Seed { format: self.format, extents, bytes, places });
         self.known.insert(which, seed.clone());
         Ok(seed)
     }
@@ -128,11 +162,26 @@ impl Seeds {
     }
 }
 
-fn is_hdf5(path: &Path) -> std::io::Result<bool> {
-    let bytes = std::fs::read(path)?;
+fn is_hdf5(bytes: &[u8]) -> bool {
     let signature = b"\x89HDF\r\n\x1a\n";
     let places = std::iter::successors(Some(0usize), |&at| Some(if at == 0 { 512 } else { 2 * at }));
-    Ok(places.take_while(|&at| at < bytes.len()).any(|at| bytes[at..].starts_with(signature)))
+    places.take_while(|&at| at < bytes.len()).any(|at| bytes[at..].starts_with(signature))
+}
+
+/// Signatures and object headers.
+fn hdf5_places(path: &Path, bytes: &[u8]) -> Vec<usize> {
+    let mut places: Vec<usize> = signatures(bytes).into_iter().map(|(at, _)| at).collect();
+    places.truncate(4000); // A file of text may look like signatures.
+    places.extend(crate::probe::headers(path, bytes.len()));
+    places.push(0);
+    places
+}
+
+/// The fields of the header, which are aligned to four bytes.
+fn netcdf3_places(bytes: &[u8]) -> Vec<usize> {
+    let header = header::Header::parse(&bytes.to_vec().into(), true, &Limits::default());
+    let length = header.map_or(256, |h| usize::try_from(h.length).unwrap_or(0)).clamp(4, bytes.len().max(4));
+    (0..length).step_by(4).collect()
 }
 
 /// Changes `bytes` in one way; most often near the start of a structure.
@@ -141,7 +190,10 @@ fn mutate(bytes: &mut Vec<u8>, seed: &Seed, rng: &mut Rng) -> String {
         return "empty".into();
     }
     let at = if rng.chance(80) {
-        let span = rng.pick(&[16, 64, 64, 256, 1024]);
+        let span = match seed.format {
+            Format::Hdf5 => rng.pick(&[16, 64, 64, 256, 1024]),
+            Format::Netcdf3 => rng.pick(&[1, 1, 4]),
+        };
         (rng.pick(&seed.places) + rng.below(span)).min(bytes.len() - 1)
     } else {
         rng.below(bytes.len())
@@ -166,7 +218,10 @@ fn mutate(bytes: &mut Vec<u8>, seed: &Seed, rng: &mut Rng) -> String {
                 _ => rng.pick(INTERESTING),
             };
             let width = width.min(bytes.len() - at);
-            bytes[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
+            match seed.format {
+                Format::Hdf5 => bytes[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]),
+                Format::Netcdf3 => bytes[at..at + width].copy_from_slice(&value.to_be_bytes()[8 - width..]),
+            }
             format!("field {at:#x}+{width}={value:#x}")
         }
         14..=15 => {

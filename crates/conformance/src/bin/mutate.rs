@@ -1,13 +1,14 @@
 //! Feeds damaged files to the library, in worker processes with a limit on memory and a watchdog.
 //!
-//!     mutate [--count N] [--seed S] [--first I] [--keep DIR] [--tool] FOLDER...   made of the HDF5 files in the folders
-//!     mutate --replay PATH...                                                     files as they are
+//!     mutate [--count N] [--seed S] [--first I] [--keep DIR] [--tool] [--format F] FOLDER...
+//!                                made of the files in the folders; F is hdf5 (if nothing is said) or netcdf3
+//!     mutate --replay PATH...    files as they are
 //!
-//! With `--tool` the program looks at each input too: `describe`, `check` and `ls`.
+//! With `--tool` the program looks at each input too: `describe`, `check`, `ls`, `info` and `dump`.
 //! Input number I of seed S is the same for ever. Exit 1 if anything panicked, aborted, ran over 10 s or wanted more than
 //! 1 GiB of address space; such inputs are kept in DIR (default `target/mutate`).
 
-use conformance::mutation::Seeds;
+use conformance::mutation::{Format, Seeds};
 use conformance::probe::probe;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ struct Options {
     keep: PathBuf,
     replay: bool,
     tool: bool,
+    format: Format,
     worker: bool,
     paths: Vec<PathBuf>,
 }
@@ -45,6 +47,7 @@ fn options() -> Option<Options> {
             "--keep" => o.keep = words.next()?.into(),
             "--replay" => o.replay = true,
             "--tool" => o.tool = true,
+            "--format" => o.format = Format::named(&words.next()?)?,
             "--worker" => o.worker = true,
             _ if word.starts_with("--") => return None,
             _ => o.paths.push(word.into()),
@@ -62,7 +65,7 @@ enum Inputs {
 impl Inputs {
     fn new(o: &Options) -> std::io::Result<Inputs> {
         if !o.replay {
-            return Ok(Inputs::Made(Seeds::below(&o.paths)?, o.seed));
+            return Ok(Inputs::Made(Seeds::below(&o.paths, o.format)?, o.seed));
         }
         let mut files = Vec::new();
         for path in &o.paths {
@@ -91,7 +94,7 @@ impl Inputs {
 fn main() -> ExitCode {
     let Some(mut options) = options() else {
         eprintln!(
-            "usage: mutate [--count N] [--seed S] [--first I] [--keep DIR] [--tool] [--replay] PATH..."
+            "usage: mutate [--count N] [--seed S] [--first I] [--keep DIR] [--tool] [--format hdf5|netcdf3] PATH... or --replay PATH..."
         );
         return ExitCode::from(2);
     };
@@ -101,7 +104,7 @@ fn main() -> ExitCode {
             (options.first, options.count) = (options.first, files.len() as u64 - options.first)
         }
         Inputs::Made(seeds, _) if seeds.count() == 0 => {
-            eprintln!("mutate: no HDF5 files in {:?}", options.paths);
+            eprintln!("mutate: no files of the format in {:?}", options.paths);
             return ExitCode::from(2);
         }
         _ => {}
@@ -150,7 +153,7 @@ fn work(o: &Options, mut inputs: Inputs) -> ExitCode {
 
 /// What went wrong in the program, which inherits the limits of the worker.
 fn try_tool(path: &Path) -> Option<String> {
-    for words in [&["describe", "--json"][..], &["check"], &["ls", "-l"], &["info"]] {
+    for words in [&["describe", "--json"][..], &["check"], &["ls", "-l"], &["info"], &["dump"]] {
         let output =
             Command::new(conformance::tool::path()).args(words).arg(path).output().expect("it starts");
         let said = String::from_utf8_lossy(&output.stderr);
@@ -288,7 +291,7 @@ fn spawn(o: &Options, first: u64, end: u64) -> Child {
         .args(["-c", &format!("ulimit -v {MEMORY}; exec \"$@\""), "mutate"])
         .arg(std::env::current_exe().expect("this program has a path"))
         .args(["--worker", "--seed", &o.seed.to_string(), "--first", &first.to_string()])
-        .args(["--count", &(end - first).to_string()]);
+        .args(["--count", &(end - first).to_string(), "--format", o.format.name()]);
     for (set, word) in [(o.replay, "--replay"), (o.tool, "--tool")] {
         if set {
             command.arg(word);

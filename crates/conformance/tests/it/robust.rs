@@ -24,6 +24,16 @@ fn damaged_files_get_an_answer() {
 }
 
 #[test]
+fn damaged_netcdf3_headers_get_an_answer() {
+    let folder = tool::root().join("crates/hyperslab/tests/data");
+    let mut arguments = vec!["--format", "netcdf3", "--count", "1000", "--seed", "20261130"];
+    arguments.push(folder.to_str().expect("a path that is text"));
+    let corpus = shared("corpus/files");
+    arguments.extend(corpus.iter().filter_map(|c| c.to_str()));
+    mutate(&arguments);
+}
+
+#[test]
 fn what_failed_once_fails_no_more() {
     let folder = tool::root().join("crates/conformance/regressions");
     mutate(&["--replay", folder.to_str().expect("a path that is text")]);

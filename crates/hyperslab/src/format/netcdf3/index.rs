@@ -44,14 +44,21 @@ impl Records {
     }
 
     fn missing(&self, record: u64, offset: u64) -> Error {
-        let text = match self.count {
-            1 => format!("the data lies beyond the end of the file, which has {} bytes", self.file_length),
-            _ => format!(
-                "record {record} lies beyond the end of the file, which has {} bytes",
-                self.file_length
-            ),
+        let what = if self.count == 1 { "the data".to_owned() } else { format!("record {record}") };
+        let text = format!("{what} lies beyond the end of the file, which has {} bytes", self.file_length);
+        let hint = match self.whole() {
+            0 => "the file is cut short".to_owned(),
+            whole => format!("the file is cut short: select [:{whole}], the records that it has"),
         };
-        Error::new(ErrorKind::Truncated, text).at("data", offset).hint("the file is cut short")
+        Error::new(ErrorKind::Truncated, text).at("data", offset).hint(hint)
+    }
+
+    /// Number of chunks that the file has all bytes of.
+    fn whole(&self) -> u64 {
+        let rest = self.file_length.checked_sub(self.begin).and_then(|n| n.checked_sub(self.length));
+        rest.map_or(0, |rest| {
+            rest.checked_div(self.stride).map_or(1, |n| n.saturating_add(1)).min(self.count)
+        })
     }
 }
 

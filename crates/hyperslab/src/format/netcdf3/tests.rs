@@ -213,6 +213,11 @@ fn a_cut_file_reads_up_to_its_end() {
     let error = index.locate(&[[4].into_iter().collect()]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Truncated);
     assert!(error.to_string().contains("record 4 lies beyond the end"), "{error}");
+    // What the hint promises is there: of c the fourth record is cut.
+    assert!(format!("{error:?}").contains("select [:4]"), "{error:?}");
+    let (_, Storage::Chunks(index)) = file.array(&find(&file, "c")).unwrap() else { panic!() };
+    let error = index.locate(&[[3].into_iter().collect(), [4].into_iter().collect()]).unwrap_err();
+    assert!(format!("{error:?}").contains("select [:3]"), "{error:?}");
     assert_eq!(read(&file, "a").unwrap().len(), 6);
     let mut faults = Vec::new();
     file.check(&mut |f| faults.push(f.error.to_string()));
