@@ -8,6 +8,7 @@ A case that the installed HDF5 library cannot write is left out, and said so.
 import json
 import os
 import sys
+import zlib
 
 # External raw files are named relative to the file that names them.
 os.environ["HDF5_EXTFILE_PREFIX"] = "${ORIGIN}"
@@ -241,6 +242,13 @@ def filter_masks_fixed_array(f):
     d = f.create_dataset("d", (12,), "<i4", chunks=(4,), compression="gzip")
     d[:4] = [1, 2, 3, 4]
     d.id.write_direct_chunk((4,), np.array([5, 6, 7, 8], "<i4").tobytes(), filter_mask=1)
+
+
+@case
+def last_chunk_cut(f):
+    d = f.create_dataset("d", (10,), "<i4", chunks=(8,), compression="gzip")
+    d[:8] = np.arange(8)
+    d.id.write_direct_chunk((8,), zlib.compress(np.array([8, 9], "<i4").tobytes()))
 
 
 @options(libver="latest")

@@ -3,6 +3,7 @@
 use crate::sha256;
 use conformance::reference;
 use hyperslab::Selection;
+use std::process::Command;
 
 #[test]
 fn eight_threads_read_one_file_alike() {
@@ -26,4 +27,16 @@ fn eight_threads_read_one_file_alike() {
             assert_eq!(thread.join().expect("no thread panics"), alone);
         }
     });
+}
+
+#[test]
+fn a_forked_child_reads_too() {
+    // It ends by itself, also where the child waits for threads that it does not have.
+    let folder = tempfile::tempdir().expect("a folder");
+    let status = Command::new(env!("CARGO_BIN_EXE_fork"))
+        .arg(folder.path())
+        .env("HYPERSLAB_NUM_THREADS", "4")
+        .status()
+        .expect("it starts");
+    assert!(status.success(), "{status}");
 }

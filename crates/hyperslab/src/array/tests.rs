@@ -103,6 +103,18 @@ impl Hierarchy for Tree {
 }
 
 #[test]
+fn handles_go_to_any_thread() {
+    fn goes<T: Send + Sync>() {}
+    goes::<File>();
+    goes::<Group>();
+    goes::<Array>();
+    goes::<Object>();
+    goes::<crate::ReadPlan>();
+    goes::<crate::OpenOptions>();
+    goes::<Error>();
+}
+
+#[test]
 fn addresses_split_where_the_file_ends() {
     let exists = |names: &'static [&'static str]| move |f: &str| names.contains(&f);
     let parts = |a: Address| (a.file, a.fragment, a.path);

@@ -2,13 +2,14 @@
 
 use super::Array;
 use crate::codec::{Pipeline, Scratch};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::exec;
 use crate::limits::Budget;
 use crate::model::{ChunkRef, Column, Elements, Fault, Layout, Storage};
 use crate::select::{Item, Selection, Slice};
 use crate::shape::{element_count, to_usize};
 use crate::source::{ByteRange, Source};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What was looked at in one array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +30,9 @@ const SLAB_BYTES: u64 = 256 << 20;
 /// Variable-length data of one array. A sound file holds each sequence once, so that only a file that repeats one without
 /// end reaches this.
 const ARRAY_BYTES: u64 = 4 << 30;
+
+/// Bytes of decoded chunks that are held at a time, unless one has more.
+const BUFFERS: u64 = 256 << 20;
 
 impl Array {
     /// Looks at everything stored of this array: every entry of its chunk index, every chunk through its filters and
@@ -82,33 +86,21 @@ impl Array {
         faults.into_iter().chain(scanned.err()).for_each(&mut *report);
         let chunked = matches!(meta.layout, Layout::Chunked { .. });
         let external = matches!(meta.layout, Layout::External(_));
-        let (mut scratch, mut decoded) = (Scratch::default(), Vec::new());
+        let look = Look { pipeline, limit, chunked, external };
+        // A buffer for a decoded chunk in each thread: of large ones fewer at a time.
+        let most = usize::try_from(BUFFERS / pipeline.chunk_bytes().max(1)).unwrap_or(usize::MAX);
+        let answers: Vec<OnceLock<(u64, Vec<Error>)>> = found.iter().map(|_| OnceLock::new()).collect();
+        exec::for_each(found.len(), self.options().threads, most, Buffers::default, |buffers, i| {
+            if let (Some((coord, chunk)), Some(answer)) = (found.get(i), answers.get(i))
+                && let Some(length) = stored_length(chunk).transpose()
+            {
+                let look = |length| (length, look.at(chunk, self.least(coord), buffers));
+                let _ = answer.set(length.map_or_else(|e| (0, vec![e]), look));
+            }
+        });
         let mut lacking = None;
-        for (coord, chunk) in found {
-            let name =
-                |e: Error| if chunked { e.context(format!("chunk {:?}", coord.as_slice())) } else { e };
-            let length = match &chunk {
-                ChunkRef::Range { length, .. } => *length,
-                ChunkRef::Memory { bytes, .. } => bytes.len() as u64,
-                ChunkRef::Object { store, key } => match store.len(key) {
-                    Ok(Some(length)) => length,
-                    Ok(None) => continue,
-                    Err(e) => {
-                        report(name(e));
-                        continue;
-                    }
-                },
-                ChunkRef::Absent => continue,
-            };
-            let errors = match &chunk {
-                ChunkRef::Range { source, offset, length, .. } if external => {
-                    verify_parts(source, *offset, *length)
-                }
-                _ => {
-                    let result = verify_chunk(&chunk, pipeline, limit, chunked, &mut decoded, &mut scratch);
-                    result.err().into_iter().collect()
-                }
-            };
+        for ((coord, _), answer) in found.iter().zip(answers) {
+            let Some((length, errors)) = answer.into_inner() else { continue };
             if errors.iter().any(is_lacking) {
                 verified.skipped += 1;
             } else {
@@ -118,10 +110,21 @@ impl Array {
             for e in errors {
                 // What one chunk lacks the others lack too.
                 if !chunked || !is_lacking(&e) || lacking.replace(e.kind()) != Some(e.kind()) {
-                    report(name(e));
+                    report(if chunked { e.context(format!("chunk {:?}", coord.as_slice())) } else { e });
                 }
             }
         }
+    }
+
+    /// Bytes of a chunk up to its last element within the extents.
+    fn least(&self, chunk: &[u64]) -> u64 {
+        let shape = self.meta().chunk_shape();
+        let axes = chunk.iter().zip(shape).zip(self.shape());
+        let last = axes.fold(0u64, |at, ((&coord, &extent), &dim)| {
+            let inside = dim.saturating_sub(coord.saturating_mul(extent)).min(extent);
+            at.saturating_mul(extent).saturating_add(inside.saturating_sub(1))
+        });
+        last.saturating_add(1).saturating_mul(self.dtype().size() as u64)
     }
 
     /// Resolves all variable-length data and all references.
@@ -200,50 +203,87 @@ fn verify_parts(source: &Arc<dyn Source>, offset: u64, length: u64) -> Vec<Error
     source.parts().into_iter().filter(|at| (offset..end).contains(at)).filter_map(look).collect()
 }
 
-fn verify_chunk(
-    chunk: &ChunkRef,
-    pipeline: &Pipeline,
-    limit: u64,
-    chunked: bool,
-    decoded: &mut Vec<u8>,
-    scratch: &mut Scratch,
-) -> Result<()> {
+/// Bytes that are stored of a chunk; `None`: nothing is.
+fn stored_length(chunk: &ChunkRef) -> Result<Option<u64>> {
     match chunk {
-        ChunkRef::Absent => Ok(()),
-        ChunkRef::Memory { bytes, mask } if chunked => {
-            decode(bytes, *mask, pipeline, limit, decoded, scratch)
+        ChunkRef::Range { length, .. } => Ok(Some(*length)),
+        ChunkRef::Memory { bytes, .. } => Ok(Some(bytes.len() as u64)),
+        ChunkRef::Object { store, key } => store.len(key),
+        ChunkRef::Absent => Ok(None),
+    }
+}
+
+/// What a thread decodes with.
+#[derive(Default)]
+struct Buffers {
+    decoded: Vec<u8>,
+    scratch: Scratch,
+}
+
+/// How the chunks of one array are looked at.
+struct Look<'a> {
+    pipeline: &'a Pipeline,
+    /// Bytes of a decoded chunk at most.
+    limit: u64,
+    /// Whether the storage is in chunks, which are encoded.
+    chunked: bool,
+    /// Whether the storage is in other files.
+    external: bool,
+}
+
+impl Look<'_> {
+    /// What is wrong with a chunk of which the first `least` bytes are within the array.
+    fn at(&self, chunk: &ChunkRef, least: u64, buffers: &mut Buffers) -> Vec<Error> {
+        match chunk {
+            ChunkRef::Range { source, offset, length, .. } if self.external => {
+                verify_parts(source, *offset, *length)
+            }
+            _ => self.decode(chunk, least, buffers).err().into_iter().collect(),
         }
-        ChunkRef::Memory { .. } => Ok(()),
-        ChunkRef::Object { store, key } => {
-            pipeline.check(0)?;
-            match store.get(key)? {
-                Some(bytes) => decode(&bytes, 0, pipeline, limit, decoded, scratch)
-                    .map_err(|e| e.context(format!("{key} of {}", store.name()))),
-                None => Ok(()),
+    }
+
+    fn decode(&self, chunk: &ChunkRef, least: u64, buffers: &mut Buffers) -> Result<()> {
+        let pipeline = self.pipeline;
+        let mut decode = |bytes: &[u8], mask| {
+            if pipeline.chunk_bytes() > self.limit {
+                let (bytes, limit) = (pipeline.chunk_bytes(), self.limit);
+                return Err(Error::limit("bytes of a decoded chunk", bytes.into(), limit.into()));
             }
-        }
-        ChunkRef::Range { source, offset, length, mask } => {
-            let there = source.len()?;
-            if offset.checked_add(*length).is_none_or(|end| end > there) {
-                let text = format!("{length} bytes reach beyond the end of {} at {there:#x}", source.name());
-                return Err(Error::new(ErrorKind::Truncated, text).at("chunk", *offset));
+            pipeline.decode_least(least, bytes, mask, &mut buffers.decoded, &mut buffers.scratch)
+        };
+        match chunk {
+            ChunkRef::Absent => Ok(()),
+            ChunkRef::Memory { bytes, mask } if self.chunked => decode(bytes, *mask),
+            ChunkRef::Memory { .. } => Ok(()),
+            ChunkRef::Object { store, key } => {
+                pipeline.check(0)?;
+                match store.get(key)? {
+                    Some(bytes) => decode(&bytes, 0).context(|| format!("{key} of {}", store.name())),
+                    None => Ok(()),
+                }
             }
-            if !chunked {
-                return Ok(());
+            ChunkRef::Range { source, offset, length, mask } => {
+                let there = source.len()?;
+                if offset.checked_add(*length).is_none_or(|end| end > there) {
+                    let text =
+                        format!("{length} bytes reach beyond the end of {} at {there:#x}", source.name());
+                    return Err(Error::new(ErrorKind::Truncated, text).at("chunk", *offset));
+                }
+                if !self.chunked {
+                    return Ok(());
+                }
+                pipeline.check(*mask)?;
+                if pipeline.is_identity(*mask) {
+                    let wanted = pipeline.chunk_bytes();
+                    if wanted != *length {
+                        let text = format!("{length} bytes are stored where {wanted} belong");
+                        return Err(Error::corrupt("chunk", *offset, text));
+                    }
+                    return Ok(());
+                }
+                let bytes = read(source, *offset, *length)?;
+                decode(&bytes, *mask).map_err(|e| e.at("chunk", *offset))
             }
-            pipeline.check(*mask)?;
-            if pipeline.is_identity(*mask) {
-                return match pipeline.chunk_bytes() {
-                    wanted if wanted == *length => Ok(()),
-                    wanted => Err(Error::corrupt(
-                        "chunk",
-                        *offset,
-                        format!("{length} bytes are stored where {wanted} belong"),
-                    )),
-                };
-            }
-            let bytes = read(source, *offset, *length)?;
-            decode(&bytes, *mask, pipeline, limit, decoded, scratch).map_err(|e| e.at("chunk", *offset))
         }
     }
 }
@@ -251,18 +291,4 @@ fn verify_chunk(
 fn read(source: &Arc<dyn Source>, offset: u64, length: u64) -> Result<bytes::Bytes> {
     let bytes = source.read(&[ByteRange::new(offset, length)])?.pop();
     bytes.ok_or_else(|| Error::new(ErrorKind::Io, "the source gave no answer"))
-}
-
-fn decode(
-    bytes: &[u8],
-    mask: u32,
-    pipeline: &Pipeline,
-    limit: u64,
-    decoded: &mut Vec<u8>,
-    scratch: &mut Scratch,
-) -> Result<()> {
-    if pipeline.chunk_bytes() > limit {
-        return Err(Error::limit("bytes of a decoded chunk", pipeline.chunk_bytes().into(), limit.into()));
-    }
-    pipeline.decode(bytes, mask, decoded, scratch)
 }

@@ -13,18 +13,20 @@ pub(super) const HDF5_ID: u16 = 1;
 /// HDF5: one parameter, the level.
 pub(super) fn bind(parameters: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {
     let level = parameters.first().copied().unwrap_or(6).min(9);
-    Ok(Arc::new(Deflate { level }))
+    Ok(Arc::new(Deflate { level, short: true }))
 }
 
 /// Zarr's `zlib`: `level`.
 pub(super) fn bind_json(configuration: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
     let level = configuration::integer(configuration, "level", 1, -1, 9)?;
-    Ok(Arc::new(Deflate { level: u32::try_from(level).unwrap_or(6) }))
+    Ok(Arc::new(Deflate { level: u32::try_from(level).unwrap_or(6), short: false }))
 }
 
 #[derive(Debug)]
 struct Deflate {
     level: u32,
+    /// libhdf5 takes a chunk that ends early, and some writers cut the last chunk of a table at its last row.
+    short: bool,
 }
 
 const NAME: &str = "deflate";
@@ -49,6 +51,10 @@ impl Codec for Deflate {
 
     fn decoded_bound(&self, encoded: u64) -> u64 {
         inflated_bound(encoded)
+    }
+
+    fn may_be_short(&self) -> bool {
+        self.short
     }
 }
 

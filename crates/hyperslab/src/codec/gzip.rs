@@ -1,10 +1,10 @@
 //! Deflate in a gzip envelope (RFC 1952): Zarr's `gzip`.
 
-use super::{BindContext, Codec, Scratch, configuration, corrupt};
+use super::{BindContext, Codec, Scratch, configuration, stream};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
 use flate2::Compression;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::sync::Arc;
 
 /// `level`.
@@ -26,31 +26,11 @@ impl Codec for Gzip {
     }
 
     fn decode(&self, input: &[u8], out: &mut Vec<u8>, max: usize, _: &mut Scratch) -> Result<()> {
-        out.clear();
-        let mut limited = flate2::read::MultiGzDecoder::new(input).take((max as u64).saturating_add(1));
-        limited.read_to_end(out).map_err(|e| corrupt(NAME, e))?;
-        if out.len() > max {
-            return Err(corrupt(NAME, format_args!("the stream holds more than the {max} bytes possible")));
-        }
-        Ok(())
+        stream::decode(NAME, flate2::read::MultiGzDecoder::new(input), out, max)
     }
 
     fn decode_into(&self, input: &[u8], out: &mut [u8], _: &mut Scratch) -> Result<()> {
-        let mut decoder = flate2::read::MultiGzDecoder::new(input);
-        let mut at = 0;
-        while let Some(rest) = out.get_mut(at..).filter(|rest| !rest.is_empty()) {
-            match decoder.read(rest).map_err(|e| corrupt(NAME, e))? {
-                0 => return Err(super::wrong_length(NAME, at, out.len())),
-                n => at += n,
-            }
-        }
-        // The end of the stream, with its checksum, comes after the last byte.
-        match decoder.read(&mut [0]).map_err(|e| corrupt(NAME, e))? {
-            0 => Ok(()),
-            _ => {
-                Err(corrupt(NAME, format_args!("the stream holds more than the {} bytes wanted", out.len())))
-            }
-        }
+        stream::decode_into(NAME, flate2::read::MultiGzDecoder::new(input), out)
     }
 
     fn encode(&self, input: &[u8], out: &mut Vec<u8>, _: &mut Scratch) -> Result<()> {

@@ -26,6 +26,7 @@ mod registry;
 mod scaleoffset;
 mod scratch;
 mod shuffle;
+mod stream;
 mod szip;
 #[cfg(test)]
 mod tests;
@@ -125,6 +126,11 @@ pub trait Codec: Send + Sync + fmt::Debug {
     /// The extents of the chunk that it encodes to, for codecs that change them.
     fn encoded_shape(&self) -> Option<Vec<u64>> {
         None
+    }
+
+    /// Whether a chunk that decodes to fewer bytes than its shape has may be taken: elements beyond are not there.
+    fn may_be_short(&self) -> bool {
+        false
     }
 
     /// For codecs whose decoded bytes are a part of the encoded ones (checksums): that part, without a copy.

@@ -100,20 +100,39 @@ impl Pipeline {
     /// Nothing is allocated before the encoded length is seen to be able to give so many; where that would be far more
     /// than it is likely to, the buffer grows with what is really decoded.
     pub fn decode(&self, input: &[u8], mask: u32, out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<()> {
+        self.decode_least(self.chunk_bytes, input, mask, out, scratch)
+    }
+
+    /// The same, of a chunk of which the first `least` bytes are wanted: one that ends early, but not before these, is
+    /// taken with the bytes that it has, if its codec allows that ([`Codec::may_be_short`]).
+    pub fn decode_least(
+        &self,
+        least: u64,
+        input: &[u8],
+        mask: u32,
+        out: &mut Vec<u8>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         let len = to_usize(self.chunk_bytes)?;
-        let done = self.decode_with(input, mask, scratch, |first, current, scratch| match first {
-            Some(step) if is_unlikely(current.len(), self.chunk_bytes) => {
-                out.clear();
-                step.codec.decode(current, out, len, scratch)?;
-                if out.len() != len {
-                    return Err(wrong_length(step.codec.name(), out.len(), len));
+        let done = self.decode_with(least, input, mask, scratch, |first, current, scratch| {
+            let short = first.is_some_and(|step| least < self.chunk_bytes && step.codec.may_be_short());
+            let step = match first {
+                Some(step) if is_unlikely(current.len(), self.chunk_bytes) => step,
+                _ => {
+                    set_len(out, len);
+                    match (finish(first, current, out, scratch), first) {
+                        (Err(_), Some(step)) if short => step,
+                        (done, _) => return done,
+                    }
                 }
-                Ok(())
+            };
+            out.clear();
+            step.codec.decode(current, out, len, scratch)?;
+            let enough = if short { to_usize(least)? } else { len };
+            if out.len() < enough {
+                return Err(wrong_length(step.codec.name(), out.len(), len));
             }
-            _ => {
-                set_len(out, len);
-                finish(first, current, out, scratch)
-            }
+            Ok(())
         });
         done.inspect_err(|_| out.clear())
     }
@@ -128,13 +147,16 @@ impl Pipeline {
                 self.chunk_bytes
             )));
         }
-        self.decode_with(input, mask, scratch, |first, current, scratch| finish(first, current, out, scratch))
+        self.decode_with(self.chunk_bytes, input, mask, scratch, |first, current, scratch| {
+            finish(first, current, out, scratch)
+        })
     }
 
     /// Runs all stages but the first, from the last on, and gives what they leave to `last`, with the first stage if the
     /// chunk needs any.
     fn decode_with(
         &self,
+        least: u64,
         input: &[u8],
         mask: u32,
         scratch: &mut Scratch,
@@ -154,7 +176,7 @@ impl Pipeline {
             }
             return last(None, input, scratch);
         };
-        self.check_bound(input, mask)?;
+        self.check_bound(if first.codec.may_be_short() { least } else { self.chunk_bytes }, input, mask)?;
         // `held` owns what the stage before gave; `part` of it, or of `input`, is what the next one decodes.
         let mut held: Option<Vec<u8>> = None;
         let mut part = 0..input.len();
@@ -215,10 +237,10 @@ impl Pipeline {
         self.stages.iter().enumerate().filter(move |(i, _)| mask >> i & 1 == 0).map(|(_, stage)| stage)
     }
 
-    /// A chunk whose encoded bytes cannot give its length is refused before anything is allocated for it.
-    fn check_bound(&self, input: &[u8], mask: u32) -> Result<()> {
+    /// A chunk whose encoded bytes cannot give what is wanted is refused before anything is allocated for it.
+    fn check_bound(&self, wanted: u64, input: &[u8], mask: u32) -> Result<()> {
         let bound = self.decoded_bound(input.len() as u64, mask);
-        if bound < self.chunk_bytes {
+        if bound < wanted {
             return Err(Error::new(
                 ErrorKind::Corrupt,
                 format!(

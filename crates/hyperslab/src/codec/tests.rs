@@ -75,6 +75,33 @@ fn without_c_zstandard_is_refused_by_name() {
     assert!(error.to_string().contains("c-codecs"), "{error}");
 }
 
+#[test]
+fn a_deflated_chunk_may_end_behind_what_is_wanted() {
+    let (data, mut scratch) = (noise(60), Scratch::default());
+    let (mut encoded, mut decoded) = (Vec::new(), Vec::new());
+    pipeline(&[spec(1, &[6])], 60).encode(&data, &mut encoded, &mut scratch).unwrap();
+    let mut decode = |pipeline: Pipeline, least, encoded: &[u8]| {
+        let done = pipeline.decode_least(least, encoded, 0, &mut decoded, &mut scratch);
+        done.map(|()| decoded.clone()).map_err(|e| (e.kind(), e.message().to_owned()))
+    };
+    let deflate = || pipeline(&[spec(1, &[6])], 1 << 20);
+    // So few bytes could not give the whole chunk.
+    assert_eq!(decode(deflate(), 60, &encoded).unwrap(), data);
+    assert_eq!(decode(deflate(), 8, &encoded).unwrap(), data);
+    let (kind, text) = decode(deflate(), 61, &encoded).unwrap_err();
+    assert_eq!(kind, ErrorKind::Corrupt);
+    assert!(text.contains("60 bytes where 1048576 are wanted"), "{text}");
+    // A damaged or cut stream is none that ends early.
+    assert_eq!(decode(deflate(), 8, &encoded[..encoded.len() - 1]).unwrap_err().0, ErrorKind::Corrupt);
+    let mut broken = encoded.clone();
+    broken[20] ^= 1;
+    assert_eq!(decode(deflate(), 8, &broken).unwrap_err().0, ErrorKind::Corrupt);
+    // More filters, or others, or those of Zarr: as long as they say, or wrong.
+    assert!(decode(pipeline(&[spec(2, &[4]), spec(1, &[6])], 100), 8, &encoded).is_err());
+    let zlib = FilterSpec::Zarr { name: "zlib".to_owned(), configuration: Json::Map(Vec::new()) };
+    assert!(decode(pipeline(&[zlib], 100), 8, &encoded).is_err());
+}
+
 /// Bytes with structure: runs, ramps and noise.
 fn data() -> impl Strategy<Value = Vec<u8>> {
     let run = (any::<u8>(), 1usize..600).prop_map(|(b, n)| vec![b; n]);

@@ -1,10 +1,9 @@
 //! Zstandard frames: HDF5 filter 32015.
 
 use super::backend::{Failure, Unzstd, compress_zstd};
-use super::{BindContext, Codec, Scratch, configuration, corrupt, wrong_length};
+use super::{BindContext, Codec, Scratch, configuration, corrupt, stream, wrong_length};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
-use std::io::Read;
 use std::sync::Arc;
 
 /// HDF5's number of this filter.
@@ -79,16 +78,10 @@ pub(super) fn decompress_into(
 
 /// Decompresses frames of unknown length, at most `max` bytes.
 pub(super) fn decompress(codec: &str, input: &[u8], out: &mut Vec<u8>, max: usize) -> Result<()> {
-    out.clear();
     // The window is memory that the frame asks for: no more than could be filled, and no less than the smallest.
     let window = (max as u64).next_power_of_two().ilog2().clamp(10, 31);
     let state = Unzstd::reader(input, window).map_err(|e| corrupt(codec, e))?;
-    let mut limited = state.take((max as u64).saturating_add(1));
-    limited.read_to_end(out).map_err(|e| corrupt(codec, e))?;
-    if out.len() > max {
-        return Err(corrupt(codec, format_args!("the frame holds more than the {max} bytes possible")));
-    }
-    Ok(())
+    stream::decode(codec, state, out, max)
 }
 
 /// Compresses into one frame that says its length.

@@ -115,6 +115,28 @@ pub fn run(plan: &ReadPlan, form: Form, output: Output<'_>, options: &RunOptions
     Ok(stats)
 }
 
+/// Calls `work` with each number below `count`, on at most `most` threads; each has a state of its own. `threads`: as in
+/// [`RunOptions`].
+pub(crate) fn for_each<S>(
+    count: usize,
+    threads: Option<usize>,
+    most: usize,
+    state: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, usize) + Sync,
+) {
+    let next = AtomicUsize::new(0);
+    let threads = threads.unwrap_or_else(pool::default_threads).min(most).min(count).max(1);
+    pool::run(threads, &|| {
+        let mut state = state();
+        loop {
+            match next.fetch_add(1, Ordering::Relaxed) {
+                number if number < count => work(&mut state, number),
+                _ => break,
+            }
+        }
+    });
+}
+
 fn conversion(dtype: &DType, plan: &ReadPlan, form: Form) -> Result<Conversion> {
     match form {
         Form::Stored => Conversion::between(dtype, plan.dtype()),

@@ -313,7 +313,10 @@ impl Worker {
             job.conversion.in_place(target);
             return Ok(());
         }
-        pipeline.decode(encoded, mask, &mut self.decoded, &mut self.scratch).map_err(half_written)?;
+        let least = (chunk.extent() * job.part.element()) as u64;
+        pipeline
+            .decode_least(least, encoded, mask, &mut self.decoded, &mut self.scratch)
+            .map_err(half_written)?;
         place(&mut tile, &lanes, &self.decoded, 0, job.conversion)
     }
 }

@@ -115,6 +115,13 @@ impl ChunkPart<'_> {
     pub fn count(&self) -> usize {
         self.pieces.iter().map(Piece::count).product()
     }
+
+    /// Elements of the chunk from its first up to the last one that is wanted.
+    pub fn extent(&self) -> usize {
+        // Listed items ascend too.
+        let last = |piece: &Piece<'_>| piece.inside(piece.count().saturating_sub(1));
+        self.pieces.iter().map(last).sum::<usize>() + 1
+    }
 }
 
 impl Projection {
