@@ -3,6 +3,7 @@
 mod check;
 mod conversion;
 mod corpus;
+mod far;
 mod matrix;
 mod oracle;
 mod readme;

@@ -9,13 +9,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A running server; it ends with this value.
-struct Moto {
+pub(crate) struct Moto {
     process: Child,
     address: String,
 }
 
 impl Moto {
-    fn start() -> Moto {
+    pub(crate) fn start() -> Moto {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let address = format!("127.0.0.1:{port}");
         let process = Command::new(conformance::reference::python())
@@ -34,6 +34,10 @@ impl Moto {
         moto
     }
 
+    pub(crate) fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// One request without credentials, for objects that everybody may read.
     fn ask(&self, method: &str, path: &str, body: &[u8]) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
@@ -49,8 +53,8 @@ impl Moto {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 
-    fn store(&self, prefix: &str) -> CloudStore {
-        let cloud = CloudOptions::default().with_endpoint(Some(format!("http://{}", self.address)));
+    pub(crate) fn store(&self, prefix: &str) -> CloudStore {
+        let cloud = CloudOptions::default().with_endpoint(Some(self.endpoint()));
         let cloud = cloud.with_keys(Some(Keys::new("key", "secret")));
         CloudStore::s3("bucket", prefix, &cloud, &Limits::default(), &RemoteOptions::default()).unwrap()
     }
@@ -75,7 +79,7 @@ fn keeps_the_contract(address: &str, environment: &[(&str, &str)]) {
 #[test]
 fn credentials_styles_and_servers() {
     let moto = Moto::start();
-    let endpoint = format!("http://{}", moto.address);
+    let endpoint = moto.endpoint();
     let keys = [("AWS_ACCESS_KEY_ID", "me"), ("AWS_SECRET_ACCESS_KEY", "secret")];
     let with = |more: &[(&'static str, &str)]| -> Vec<(&'static str, String)> {
         keys.iter().chain(more).map(|(name, value)| (*name, value.to_string())).collect()
@@ -125,7 +129,7 @@ fn a_bucket_is_a_store() {
     let path = conformance::tool::root().join("crates/hyperslab/tests/data/netcdf4.nc");
     moto.ask("PUT", "/bucket/data/a%20b%2Bc.nc", &std::fs::read(&path).unwrap());
     let local = hyperslab::open(path.as_path()).unwrap().walk().map(|e| e.path).collect::<Vec<_>>();
-    let endpoint = format!("http://{}", moto.address);
+    let endpoint = moto.endpoint();
     for url in [
         format!("s3://bucket/data/a b+c.nc#aws.endpoint={endpoint}"),
         format!("s3://bucket/data/a b+c.nc#mode=bytes,s3&aws.endpoint={endpoint}&aws.region=eu-central-1"),

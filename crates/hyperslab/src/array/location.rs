@@ -136,7 +136,10 @@ impl Location {
             return Ok(Location::Store(store()?));
         }
         match HttpSource::open(url, &options.remote) {
-            Ok(source) => Ok(Location::File(Arc::new(source), Neighbours::none())),
+            Ok(source) => {
+                let folder = source.folder(&options.limits)?;
+                Ok(Location::File(Arc::new(source), Neighbours::in_store(Arc::new(folder))))
+            }
             // What is no file (a server may show a page, or forbid the look at a folder) may have files below it.
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Permission | ErrorKind::Io) => {
                 let store = store()?;
@@ -155,7 +158,10 @@ impl Location {
             return Ok(Location::Store(Arc::new(store)));
         }
         let no_object = match store.object() {
-            Ok(Some(source)) => return Ok(Location::File(Arc::new(source), Neighbours::none())),
+            Ok(Some(source)) => {
+                let near = Neighbours::in_store(Arc::new(store.beside()?));
+                return Ok(Location::File(Arc::new(source), near));
+            }
             Ok(None) => Error::new(ErrorKind::NotFound, format!("there is no object {}", store.name())),
             Err(e) => return Err(e),
         };

@@ -1,5 +1,6 @@
 //! Files that a file names: targets of external links, external raw data, sources of virtual datasets.
 
+use super::store::{Store, joined};
 use super::{FileSource, Source};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
@@ -9,14 +10,24 @@ use std::sync::Arc;
 
 /// The folder of a file, and what the file may reach from there. Cheap to clone.
 ///
-/// Unless [`Limits::allow_outside`] is set, `..` and absolute paths and symbolic links that lead out of the folder are
+/// A file that is far away, in a bucket or on a web server, reaches its folder and what is below it, never more. For a file
+/// on this machine: unless [`Limits::allow_outside`] is set, `..` and absolute paths and symbolic links that lead out of the folder are
 /// [`ErrorKind::Permission`]: a file from a stranger must not read other files of its reader. An absolute path at which
 /// there is nothing means the file of that name in the folder.
 #[derive(Clone, Debug, Default)]
 pub struct Neighbours {
-    folder: Option<Arc<Path>>,
+    home: Option<Home>,
     allow_outside: bool,
     depth: u32,
+}
+
+/// Where a file is.
+#[derive(Clone, Debug)]
+enum Home {
+    /// In this folder.
+    Folder(Arc<Path>),
+    /// In a store, below this prefix.
+    Store(Arc<dyn Store>, Arc<str>),
 }
 
 /// A file that another one names.
@@ -43,7 +54,13 @@ impl Neighbours {
             Some(parent) => parent,
             None => return Neighbours::none(),
         };
-        Neighbours { folder: Some(folder.into()), allow_outside: limits.allow_outside, depth: 0 }
+        let home = Some(Home::Folder(folder.into()));
+        Neighbours { home, allow_outside: limits.allow_outside, depth: 0 }
+    }
+
+    /// The objects of a store, for a file at its root.
+    pub fn in_store(store: Arc<dyn Store>) -> Self {
+        Neighbours { home: Some(Home::Store(store, "".into())), allow_outside: false, depth: 0 }
     }
 
     /// How many files were followed to get here.
@@ -58,10 +75,42 @@ impl Neighbours {
 
     /// Opens the file called `name` together with its own neighbours.
     pub fn find(&self, name: &Name) -> Result<Option<Neighbour>> {
-        let Some(folder) = &self.folder else { return Ok(None) };
-        if name.is_empty() {
-            return Ok(None);
+        match &self.home {
+            Some(Home::Folder(folder)) if !name.is_empty() => self.find_in_folder(folder, name),
+            Some(Home::Store(store, prefix)) if !name.is_empty() => self.find_in_store(store, prefix, name),
+            _ => Ok(None),
         }
+    }
+
+    fn find_in_store(&self, store: &Arc<dyn Store>, prefix: &str, name: &Name) -> Result<Option<Neighbour>> {
+        let text =
+            name.as_str().ok_or_else(|| Error::unsupported(format!("the key {name}, which is not text")))?;
+        let far = || {
+            let text = format!("the file names {name}, which lies outside its own folder, {}", store.name());
+            Error::new(ErrorKind::Permission, text).hint("copy the files here to follow it")
+        };
+        if text.contains("://") {
+            return Err(far());
+        }
+        // Files move together: like libhdf5, look beside the file that names it.
+        let relative = if text.starts_with('/') { text.rsplit('/').next().unwrap_or_default() } else { text };
+        let names: Vec<&str> = relative.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
+        if names.contains(&"..") {
+            return Err(far());
+        }
+        let Some((_, folders)) = names.split_last() else { return Ok(None) };
+        let key = joined(prefix, &names.join("/"));
+        let Some(source) = store.open(&key)? else { return Ok(None) };
+        let below = if folders.is_empty() { prefix.to_owned() } else { joined(prefix, &folders.join("/")) };
+        let neighbours = Neighbours {
+            home: Some(Home::Store(store.clone(), below.into())),
+            allow_outside: self.allow_outside,
+            depth: self.depth.saturating_add(1),
+        };
+        Ok(Some(Neighbour { source, path: PathBuf::from(format!("{}/{key}", store.name())), neighbours }))
+    }
+
+    fn find_in_folder(&self, folder: &Path, name: &Name) -> Result<Option<Neighbour>> {
         let mut wanted = path_of(name)?;
         if wanted.is_absolute() && existing(&wanted)?.is_none() {
             // Files move together: like libhdf5, look beside the file that names it.
@@ -83,9 +132,11 @@ impl Neighbours {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(e),
         };
-        let folder = path.parent().map(Arc::from);
-        let neighbours =
-            Neighbours { folder, allow_outside: self.allow_outside, depth: self.depth.saturating_add(1) };
+        let neighbours = Neighbours {
+            home: path.parent().map(|folder| Home::Folder(folder.into())),
+            allow_outside: self.allow_outside,
+            depth: self.depth.saturating_add(1),
+        };
         Ok(Some(Neighbour { source, path, neighbours }))
     }
 }
@@ -124,6 +175,38 @@ fn path_of(name: &Name) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stays_in_its_store() {
+        use crate::source::store::{MemoryStore, Precondition};
+        let store = MemoryStore::new();
+        for key in ["a", "below/b", "below/c"] {
+            store.put(key, key.into(), &Precondition::None).unwrap();
+        }
+        let near = Neighbours::in_store(Arc::new(store));
+        let found = |near: &Neighbours, name: &str| {
+            let found = near.find(&Name::from(name)).unwrap()?;
+            let length = found.source.len().unwrap();
+            Some((
+                found.source.read(&[super::super::ByteRange::new(0, length)]).unwrap()[0].clone(),
+                found.neighbours,
+            ))
+        };
+        for (name, key) in [("a", "a"), ("./a", "a"), ("/data/2020/a", "a"), ("below//b", "below/b")] {
+            assert_eq!(found(&near, name).unwrap().0, key, "{name}");
+        }
+        for name in ["none", "below", "below/", "/", "a/b", ""] {
+            assert!(found(&near, name).is_none(), "{name}");
+        }
+        for name in ["../a", "below/../a", "http://elsewhere/a", "s3://other/a"] {
+            let e = near.find(&Name::from(name)).unwrap_err();
+            assert!(e.kind() == ErrorKind::Permission && e.to_string().contains(name), "{e}");
+        }
+        // What it names is looked for beside it.
+        let below = found(&near, "below/b").unwrap().1;
+        assert_eq!((found(&below, "c").unwrap().0, below.depth()), ("below/c".into(), 1));
+        assert!(found(&below, "a").is_none());
+    }
 
     #[test]
     fn stays_in_its_folder() {

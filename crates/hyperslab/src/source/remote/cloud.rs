@@ -96,6 +96,11 @@ impl CloudStore {
         Ok(CloudStore { prefix: check_prefix(prefix)?.to_owned(), ..self.clone() })
     }
 
+    /// The objects beside the one whose key is the prefix.
+    pub fn beside(&self) -> Result<Self> {
+        self.at(self.prefix.rsplit_once('/').map_or("", |(folder, _)| folder))
+    }
+
     /// The object whose key is the prefix itself, as a source; `None` if there is none.
     pub fn object(&self) -> Result<Option<CloudSource>> {
         if self.prefix.is_empty() {

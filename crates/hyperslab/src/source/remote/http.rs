@@ -84,6 +84,17 @@ impl HttpSource {
         })
     }
 
+    /// The files beside and below it, counted together with it. A query goes with requests for them too.
+    pub fn folder(&self, limits: &Limits) -> Result<HttpStore> {
+        let (path, query) = match self.url.split_once('?') {
+            Some((path, query)) => (path, Some(query.to_owned())),
+            None => (self.url.as_str(), None),
+        };
+        let store =
+            HttpStore::open(path.rsplit_once('/').map_or(path, |(folder, _)| folder), limits, &self.options)?;
+        Ok(HttpStore { query, meter: self.meter.clone(), ..store })
+    }
+
     /// The URL as given.
     pub fn url(&self) -> &str {
         &self.url
