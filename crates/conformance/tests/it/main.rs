@@ -5,6 +5,7 @@ mod conversion;
 mod corpus;
 mod far;
 mod matrix;
+mod netcdf_view;
 mod oracle;
 mod readme;
 mod robust;

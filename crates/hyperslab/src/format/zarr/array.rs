@@ -348,4 +348,16 @@ impl ArrayDocument {
     pub(super) fn dtype(&self) -> DType {
         self.element.dtype()
     }
+
+    /// netCDF-C prints its default for doubles, 15 × 2^119, with six digits, and reads it as what it was.
+    pub(super) fn mend_default_fill(&mut self) {
+        const DEFAULT: f64 = 9.969_209_968_386_869e36;
+        if let (Element::Fixed(DType::Float(t)), Fill::Value(bytes)) = (&self.element, &mut self.fill)
+            && t.size == 8
+            && t.value(bytes) == 9.96921e36
+        {
+            *bytes = if t.order == ByteOrder::Big { DEFAULT.to_be_bytes() } else { DEFAULT.to_le_bytes() }
+                .to_vec();
+        }
+    }
 }

@@ -56,6 +56,8 @@ pub struct Zarr {
     notes: Vec<(&'static str, String)>,
     opened: Arc<Opened>,
     heap: Heap,
+    /// Whether netCDF-C wrote it, which prints fill values with six digits.
+    by_netcdf: bool,
 }
 
 /// The folder of a zip file that the hierarchy lies in: the first of those with a document that are nearest to the top.
@@ -82,6 +84,7 @@ impl Zarr {
             notes: Vec::new(),
             opened,
             heap: Heap::default(),
+            by_netcdf: false,
         };
         if zarr.store.hints().latency == Latency::Remote {
             // A document that can't be read is the same as none: others say the same.
@@ -90,7 +93,10 @@ impl Zarr {
                 zarr.notes.push(("metadata", "consolidated".into()));
             }
         }
-        match zarr.node("") {
+        let root = zarr.node("");
+        let marked = |root: &Arc<node::Node>| root.documents.attributes.get("_NCProperties").is_some();
+        zarr.by_netcdf = root.as_ref().is_ok_and(|root| root.as_ref().is_some_and(marked));
+        match root {
             Ok(None) if !zarr.holds_nodes("", &mut 0)? => Err(Error::new(
                 ErrorKind::Unsupported,
                 "there is no Zarr document (zarr.json, .zgroup, .zarray)",
@@ -190,7 +196,11 @@ impl Zarr {
                 let own = [".nczvar", ".nczarray"].map(|name| Get::whole(join(path, name)));
                 self.store.get_many(&own).iter().any(|found| matches!(found, Ok(Some(_))))
             };
-            array::v2(&documents.metadata, of_nczarr).context(|| ".zarray")
+            let mut document = array::v2(&documents.metadata, of_nczarr).context(|| ".zarray")?;
+            if self.by_netcdf {
+                document.mend_default_fill();
+            }
+            Ok(document)
         }
     }
 

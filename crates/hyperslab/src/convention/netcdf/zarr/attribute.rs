@@ -22,6 +22,12 @@ pub(super) fn typed(
     Attribute { name: inferred.name, dtype, space, data: data.into(), order: inferred.order }
 }
 
+/// The fill value of an array of numbers as the attribute `_FillValue`; `None` if it has none.
+pub(super) fn fill(dtype: &DType, spelled: &Json) -> Option<Attribute> {
+    let (dtype, space, data) = fill_value(dtype, spelled)?;
+    Some(Attribute { name: "_FillValue".into(), dtype, space, data: data.into(), order: Some(u64::MAX) })
+}
+
 type Stored = (DType, Dataspace, Vec<u8>);
 
 fn list(count: usize) -> Dataspace {

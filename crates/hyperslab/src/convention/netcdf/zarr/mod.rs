@@ -27,6 +27,8 @@ use crate::shape::Name;
 /// A Zarr hierarchy.
 pub(super) struct Zarr {
     layout: Layout,
+    /// Whether netCDF-C wrote it, as NCZarr or not.
+    by_netcdf: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -105,7 +107,9 @@ impl Zarr {
             return Ok(None);
         }
         let root = hierarchy.root();
-        let layout = match hierarchy.documents(&root)? {
+        let documents = hierarchy.documents(&root)?;
+        let by_netcdf = documents.as_ref().is_some_and(|d| d.attributes.get("_NCProperties").is_some());
+        let layout = match documents {
             Some(documents) => {
                 let names = ["_nczarr_superblock", "_NCZARR_SUPERBLOCK"];
                 if member(&documents, &names).is_some() {
@@ -118,7 +122,7 @@ impl Zarr {
             }
             None => Layout::Pure,
         };
-        Ok(Some(Zarr { layout }))
+        Ok(Some(Zarr { layout, by_netcdf }))
     }
 
     /// Whether netCDF-C wrote it as NCZarr.
@@ -246,7 +250,8 @@ impl Zarr {
     }
 
     /// The attributes of an object in the order of its document, typed as recorded. `dtype` is that of the elements of
-    /// an array, which `_FillValue` has.
+    /// an array, which `_FillValue` has. xarray keeps this one in the fill value of Zarr 2, to which netCDF-C gives its
+    /// own default.
     pub(super) fn attributes(
         &self,
         hierarchy: &dyn Hierarchy,
@@ -270,7 +275,17 @@ impl Zarr {
             let dtype = dtype.filter(|_| name == "_FillValue");
             Some(Ok(attribute::typed(entry, spelled, recorded, dtype)))
         });
-        Ok(typed.collect())
+        let mut typed: Vec<AttributeEntry> = typed.collect();
+        if let (Some(dtype), Some(spelled)) = (dtype, documents.metadata.get("fill_value"))
+            && documents.version == 2
+            && !self.is_nczarr()
+            && !self.by_netcdf
+            && array_dimensions(&documents).is_some()
+            && documents.attributes.get("_FillValue").is_none()
+        {
+            typed.extend(attribute::fill(dtype, spelled).map(Ok));
+        }
+        Ok(typed)
     }
 }
 

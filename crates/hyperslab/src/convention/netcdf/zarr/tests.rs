@@ -69,6 +69,18 @@ group /g
 }
 
 #[test]
+fn the_fill_value_of_xarray_is_an_attribute() {
+    let line = array("[3]", "<f4").replace("\"fill_value\": null", "\"fill_value\": \"NaN\"");
+    let with = |root: &str| {
+        let names = r#""_ARRAY_DIMENSIONS": ["x"], "a": 1"#;
+        text(&open(&[(".zgroup", GROUP), (".zattrs", root), ("v/.zarray", &line), ("v/.zattrs", names)]))
+    };
+    assert!(with("").ends_with("  float v(/x)\n    :a int 1\n    :_FillValue float 1\n"), "{}", with(""));
+    let netcdf = with(r#""_NCProperties": "version=2""#);
+    assert!(netcdf.ends_with("  float v(/x)\n    :a int 1\n"), "{netcdf}");
+}
+
+#[test]
 fn version_3_names_its_dimensions_itself() {
     let array = r#""zarr_format": 3, "node_type": "array", "shape": [2, 3], "data_type": "int8", "fill_value": 0,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}}, "codecs": ["bytes"],
