@@ -56,6 +56,10 @@ pub enum Fault {
     Tag(&'static str),
     /// The whole file, whatever was asked for.
     Whole,
+    /// Half of the bytes, then nothing for so long.
+    Pause(Duration),
+    /// The bytes in an encoding, with this status: all of them, or those that were asked for.
+    Encoded(u16, &'static str, Vec<u8>),
 }
 
 /// Bytes and entity tag.
@@ -257,6 +261,19 @@ fn answer(out: &mut TcpStream, request: &mut Request, shared: &Shared) -> std::i
     if ranged.is_some() && first >= total {
         return plain(out, 416, "text/plain", &format!("Content-Range: bytes */{total}\r\n"), "");
     }
+    if let Some(Fault::Encoded(status, encoding, body)) = fault {
+        let head = format!(
+            "HTTP/1.1 {status} x\r\nETag: {tag}\r\nContent-Encoding: {encoding}\r\nContent-Length: {}\r\n\
+             Content-Range: bytes {first}-{}/{total}\r\n\r\n",
+            body.len(),
+            last - 1
+        );
+        out.write_all(head.as_bytes())?;
+        if request.method != "HEAD" {
+            out.write_all(&body)?;
+        }
+        return Ok(true);
+    }
     let mut last = last;
     match fault {
         Some(Fault::Short(n)) => last -= n,
@@ -276,6 +293,13 @@ fn answer(out: &mut TcpStream, request: &mut Request, shared: &Shared) -> std::i
     if let Some(Fault::Cut(n)) = fault {
         out.write_all(&body[..n.min(body.len())])?;
         return Ok(false);
+    }
+    if let Some(Fault::Pause(time)) = fault {
+        let (one, two) = body.split_at(body.len() / 2);
+        out.write_all(one)?;
+        std::thread::sleep(time);
+        out.write_all(two)?;
+        return Ok(true);
     }
     request.sent = body.len();
     if shared.rate == 0 {

@@ -7,9 +7,10 @@ use crate::error::{Error, ErrorKind, Result};
 use bytes::Bytes;
 use reqwest::Response;
 use reqwest::header::{
-    ACCEPT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, IF_MATCH, IF_UNMODIFIED_SINCE,
-    LAST_MODIFIED, RANGE, RETRY_AFTER,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, IF_MATCH,
+    IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE, RETRY_AFTER,
 };
+use std::io::Read;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -159,8 +160,21 @@ async fn once(url: &str, ask: &Ask, options: &RemoteOptions, meter: &Meter) -> R
     {
         return Err(Failure::lasting(failure::changed(url)));
     }
+    let encoding = header(response.headers(), CONTENT_ENCODING.as_str()).unwrap_or("identity").to_owned();
+    let encoding = Some(encoding).filter(|e| !e.is_empty() && !e.eq_ignore_ascii_case("identity"));
+    if encoding.is_some() {
+        // That of what travels, not of the object.
+        answer.content_length = None;
+    }
     if ask.head_only {
         return Ok(answer);
+    }
+    if let Some(encoding) = &encoding
+        && answer.status == 206
+    {
+        let url = failure::shown(url);
+        let text = format!("the server sent a part of {url} as {encoding}, of which a part has no meaning");
+        return Err(Failure::lasting(Error::new(ErrorKind::Io, text)));
     }
     // What no server may answer to this question with success is not read to its end.
     let wrong =
@@ -194,6 +208,10 @@ async fn once(url: &str, ask: &Ask, options: &RemoteOptions, meter: &Meter) -> R
             format!("{text}, of {}", failure::shown(url)),
         )));
     }
+    let body = match encoding {
+        Some(encoding) => decoded(&body, &encoding, ask.most, url).map_err(Failure::lasting)?,
+        None => body,
+    };
     let html = header(response.headers(), CONTENT_TYPE.as_str()).is_some_and(|t| t.starts_with("text/html"));
     if answer.status != 416 && failure::is_web_page(&body) && (html || answer.status == 200) {
         return Err(Failure::lasting(failure::web_page(url, answer.status, &body)));
@@ -239,6 +257,21 @@ async fn read(
         }
     }
     Ok((first.unwrap_or_else(|| body.into()), true))
+}
+
+/// A whole body that came in an encoding which nobody asked for.
+fn decoded(body: &[u8], encoding: &str, most: u64, url: &str) -> Result<Bytes> {
+    let url = failure::shown(url);
+    if !matches!(encoding.to_ascii_lowercase().as_str(), "gzip" | "x-gzip") {
+        return Err(Error::unsupported(format!("the content encoding {encoding} of {url}")));
+    }
+    let mut out = Vec::new();
+    let mut plain = flate2::read::MultiGzDecoder::new(body).take(most.saturating_add(1));
+    plain.read_to_end(&mut out).map_err(|e| Error::io(format!("the gzip encoding of {url}"), e))?;
+    if out.len() as u64 > most {
+        return Err(Error::limit(format!("{url} in bytes"), out.len() as u128, most.into()));
+    }
+    Ok(out.into())
 }
 
 /// Bytes to make room for: as many as were announced, but no more than a few times what came.

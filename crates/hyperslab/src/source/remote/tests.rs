@@ -135,6 +135,7 @@ fn what_passes_is_tried_again() {
     heals(Fault::Cut(50));
     heals(Fault::Close);
     heals(Fault::Stall(Duration::from_millis(600)));
+    heals(Fault::Pause(Duration::from_millis(600)));
 }
 
 #[test]
@@ -275,6 +276,55 @@ fn a_server_without_ranges_sends_the_file_whole() {
     let refused = HttpSource::open(&server.url("/f"), &small).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::LimitExceeded);
     assert!(refused.to_string().contains("10000 wanted, 9999 allowed"), "{refused}");
+}
+
+#[test]
+fn a_server_that_hangs_is_given_up() {
+    for fault in [Fault::Stall(Duration::from_millis(900)), Fault::Pause(Duration::from_millis(900))] {
+        let server = server();
+        server.on(move |_| Some(fault.clone()));
+        let begun = std::time::Instant::now();
+        let options = RemoteOptions { timeout: Duration::from_millis(100), ..options() };
+        let e = HttpSource::open(&server.url("/f"), &options).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Io);
+        assert!(e.to_string().contains("no byte came in 100ms from http://127.0.0.1"), "{e}");
+        assert!(e.to_string().contains("3 tries") && begun.elapsed() < Duration::from_millis(850), "{e}");
+    }
+}
+
+#[test]
+fn encodings_that_nobody_asked_for() {
+    use std::io::Write;
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    out.write_all(&bytes(10_000)).unwrap();
+    let zipped = out.finish().unwrap();
+    let server = server();
+    let order = |status, encoding, body: &[u8]| {
+        let body = body.to_vec();
+        server.on(move |_| Some(Fault::Encoded(status, encoding, body.clone())));
+    };
+    // A whole file is unpacked, within the limit.
+    order(200, "gzip", &zipped);
+    let source = open(&server).unwrap();
+    assert_eq!(
+        (source.len().unwrap(), read(&source, 5000, 5000).unwrap()),
+        (10_000, bytes(10_000)[5000..].to_vec())
+    );
+    let small = RemoteOptions { whole: 9_999, ..options() };
+    let refused = HttpSource::open(&server.url("/f"), &small).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::LimitExceeded, "{refused}");
+    let files = HttpStore::open(&server.url(""), &Limits::default(), &options()).unwrap();
+    assert_eq!(files.get("f").unwrap().unwrap(), bytes(10_000));
+    assert_eq!(files.len("f").unwrap(), Some(10_000));
+    order(200, "gzip", &zipped[..100]);
+    assert!(open(&server).unwrap_err().to_string().contains("gzip encoding of http://"));
+    // A part of something packed is nothing; other encodings are named.
+    order(206, "gzip", &zipped[..100]);
+    let e = open(&server).unwrap_err();
+    assert!(e.to_string().contains("a part of http://") && e.to_string().contains("as gzip"), "{e}");
+    order(200, "br", &zipped);
+    let e = open(&server).unwrap_err();
+    assert!(e.kind() == ErrorKind::Unsupported && e.to_string().contains("encoding br"), "{e}");
 }
 
 #[test]
