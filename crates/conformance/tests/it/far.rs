@@ -123,3 +123,59 @@ fn files_read_over_s3_as_from_disk() {
         },
     );
 }
+
+/// A process that ends with this value.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn certificates_are_checked_by_the_authorities_of_the_environment() {
+    use std::io::BufRead;
+    let folder = tempfile::tempdir().unwrap();
+    let file = tool::root().join("examples/data/ocean.h5");
+    let mut server = Running(
+        Command::new(reference::python())
+            .arg(tool::root().join("crates/conformance/python/https.py"))
+            .args([folder.path(), &file])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    let mut port = String::new();
+    std::io::BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let url = format!("https://localhost:{}/ocean.h5", port.trim());
+    let ls = |authority: Option<&Path>| {
+        let mut program = Command::new(tool::path());
+        program.args(["ls", &url]).env_remove("SSL_CERT_FILE").env_remove("SSL_CERT_DIR");
+        program.envs(authority.map(|path| ("SSL_CERT_FILE", path)));
+        let output = program.output().unwrap();
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (out, said) = ls(None);
+    assert!(out.is_empty() && said.contains("certificate") && said.contains(&url), "{said}");
+    let (out, said) = ls(Some(&folder.path().join("ca.pem")));
+    assert_eq!(out.as_bytes(), tool::ask(&["ls", file.to_str().unwrap()]).unwrap(), "{said}");
+}
+
+#[test]
+fn a_forked_child_makes_connections_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let fork = |url: Option<String>| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_fork"));
+        program.arg(folder.path()).args(url).env("HYPERSLAB_NUM_THREADS", "4").status().unwrap()
+    };
+    assert!(fork(None).success());
+    let server = Server::start(Duration::ZERO);
+    server.put("/numbers.nc", std::fs::read(folder.path().join("numbers.nc")).unwrap());
+    assert!(fork(Some(server.url("/numbers.nc"))).success());
+    // Parent and child opened it, and anew: each has its front.
+    let opened =
+        server.log().iter().filter(|r| r.header("range").is_some_and(|r| r.starts_with("bytes=0-"))).count();
+    assert_eq!(opened, 3);
+}
