@@ -222,6 +222,10 @@ fn zmap_shows_a_store_as_it_is() {
         assert_eq!(run(&["zmap", "ls", store, "b"]).2, 2);
         assert_eq!(run(&["zmap", "get", store, "../x"]).2, 2);
     }
+    // As a store it reads by ranges: the directory and the chunk.
+    server.forget();
+    assert_eq!(run(&["get", &format!("{}::/a", server.url("/s.zip"))]).0.trim(), "[7 7 3 4]");
+    assert!(server.log().iter().all(|r| r.header("range").is_some()) && server.log().len() <= 4);
     std::fs::remove_file(&zipped).unwrap();
     // A web server knows its keys, and lists none.
     let url = server.url("/s.zarr");

@@ -1,8 +1,11 @@
 //! Files that are far away: how many requests, round trips and bytes it takes to get at what is in them.
 
+#[path = "support/bucket.rs"]
+mod bucket;
 #[path = "support/server.rs"]
 mod server;
 
+use bucket::{Bucket, Dialect};
 use hyperslab::source::{ByteRange, HttpSource, RemoteOptions, Source};
 use hyperslab::{File, Object, Selection};
 use server::{Fault, Server};
@@ -131,4 +134,127 @@ fn files_that_are_far_away_are_told_by_content() {
     let missing = hyperslab::open(server.url("/none.nc")).unwrap_err();
     assert_eq!(missing.kind(), hyperslab::ErrorKind::NotFound);
     assert!(missing.to_string().contains("HTTP 404"), "{missing}");
+}
+
+const GROUP: &str = "{\"zarr_format\":2}";
+const ARRAY: &str = "{\"zarr_format\":2,\"shape\":[2,4],\"chunks\":[1,2],\"dtype\":\"<i2\",\"compressor\":null,\
+                     \"fill_value\":7,\"order\":\"C\",\"filters\":null,\"dimension_separator\":\"/\"}";
+
+/// Puts a store with an array of four chunks, two of which are there, below `s.zarr`.
+fn put_store(put: &dyn Fn(&str, &[u8])) {
+    put(".zgroup", GROUP.as_bytes());
+    put("deep/.zgroup", GROUP.as_bytes());
+    put("deep/a/.zarray", ARRAY.as_bytes());
+    put("deep/a/.zattrs", b"{\"units\":\"m\"}");
+    put("deep/a/0/1", &[1, 0, 2, 0]);
+    put("deep/a/1/0", &[3, 0, 4, 0]);
+}
+
+#[test]
+fn a_zarr_store_in_a_bucket_is_listed_and_read() {
+    use hyperslab::source::{CloudOptions, CloudStore, Keys, Store};
+    for (dialect, scheme) in [(Dialect::S3, "s3"), (Dialect::Google, "gs")] {
+        let bucket = Bucket::start(dialect);
+        let cloud = CloudOptions::default().with_endpoint(Some(bucket.endpoint()));
+        let cloud = cloud.with_keys(Some(Keys::new("key", "secret")));
+        let (limits, remote) = (hyperslab::Limits::default(), RemoteOptions::default());
+        let store = match dialect {
+            Dialect::S3 => CloudStore::s3("bucket", "s.zarr", &cloud, &limits, &remote),
+            _ => CloudStore::gs("bucket", "s.zarr", &cloud, &limits, &remote),
+        }
+        .unwrap();
+        put_store(&|key, bytes| {
+            store.put(key, bytes.to_vec().into(), &Default::default()).unwrap();
+        });
+        let endpoint = bucket.endpoint();
+        let mut urls = vec![
+            format!("{scheme}://bucket/s.zarr#aws.endpoint={endpoint}"),
+            format!("{scheme}://bucket/s.zarr/#mode=zarr,{scheme}&aws.endpoint={endpoint}"),
+        ];
+        if dialect == Dialect::S3 {
+            urls.push(format!("{endpoint}/bucket/s.zarr#mode=nczarr,s3"));
+            urls.push(format!("{endpoint}/bucket/s.zarr#mode=xarray,s3&aws.region=eu-1"));
+        }
+        for url in urls {
+            let file = hyperslab::open(url.as_str()).unwrap();
+            assert_eq!(file.walk().map(|e| e.path).collect::<Vec<_>>(), ["/", "/deep", "/deep/a"], "{url}");
+            let array = file.array("/deep/a").unwrap();
+            let read = array.read::<i16>(sel("[...]")).unwrap();
+            assert_eq!((read.data, read.shape), (vec![7, 7, 1, 2, 3, 4, 7, 7], vec![2, 4]), "{url}");
+            // What may not be seen is not what does not exist.
+            bucket.fail(403, 1000);
+            let error = array.read::<i16>(sel("[0]")).unwrap_err();
+            assert_eq!(error.kind(), hyperslab::ErrorKind::Permission, "{url}: {error}");
+            assert!(
+                error.to_string().contains("HTTP 403") && error.to_string().contains("deep/a/0/"),
+                "{error}"
+            );
+            bucket.fail(503, 1);
+            assert_eq!(array.read::<i16>(sel("[0]")).unwrap().data, [7, 7, 1, 2]);
+            assert!(file.traffic().retries > 0 && file.traffic().requests > 4, "{:?}", file.traffic());
+        }
+        let none = hyperslab::open(format!("{scheme}://bucket/none#aws.endpoint={endpoint}")).unwrap_err();
+        assert_eq!(none.kind(), hyperslab::ErrorKind::NotFound, "{none}");
+        assert!(none.to_string().contains(&format!("{scheme}://bucket/none")), "{none}");
+    }
+}
+
+#[test]
+fn a_zarr_store_on_a_web_server_needs_to_say_what_it_has() {
+    let server = Server::start(Duration::ZERO);
+    put_store(&|key, bytes| server.put(&format!("/s.zarr/{key}"), bytes));
+    let all = |file: File| file.walk().map(|e| e.path).collect::<Vec<_>>();
+    // Without a list of what there is, an array is found by its name, and the rest is said to be unknown.
+    let file = hyperslab::open(server.url("/s.zarr#mode=zarr")).unwrap();
+    assert_eq!(file.array("/deep/a").unwrap().read::<i16>(sel("[0]")).unwrap().data, [7, 7, 1, 2]);
+    let listed = file.root().links().map(|_| ()).unwrap_err();
+    assert_eq!(listed.kind(), hyperslab::ErrorKind::Unsupported, "{listed}");
+    let consolidated = format!(
+        "{{\"zarr_consolidated_format\":1,\"metadata\":{{\".zgroup\":{GROUP},\"deep/.zgroup\":{GROUP},\
+         \"deep/a/.zarray\":{ARRAY},\"deep/a/.zattrs\":{{\"units\":\"m\"}}}}}}"
+    );
+    server.put("/s.zarr/.zmetadata", consolidated);
+    for url in ["/s.zarr", "/s.zarr/", "/s.zarr#mode=zarr", "/s.zarr?sig=1%2B#mode=nczarr,consolidated"] {
+        server.forget();
+        let file = hyperslab::open(server.url(url)).unwrap();
+        assert_eq!(all(file.clone()), ["/", "/deep", "/deep/a"], "{url}");
+        let array = file.array("/deep/a").unwrap();
+        let opened = server.log().len();
+        assert_eq!(array.read::<i16>(sel("[...]")).unwrap().data, [7, 7, 1, 2, 3, 4, 7, 7]);
+        // One request a chunk, and few to know what there is.
+        assert_eq!(server.log().len(), opened + 4, "{url}");
+        assert!(
+            opened <= 10,
+            "{url}: {:?}",
+            server.log().iter().map(|r| r.target.clone()).collect::<Vec<_>>()
+        );
+        server.on(|r| r.path().contains("/a/0/").then_some(Fault::Status(403, "text/plain", "")));
+        assert_eq!(array.read::<i16>(sel("[0]")).unwrap_err().kind(), hyperslab::ErrorKind::Permission);
+        // One that fails once is asked again; a page is no chunk.
+        server.on(|r| (r.number % 2 == 0).then_some(Fault::Status(503, "text/plain", "")));
+        assert_eq!(array.read::<i16>(sel("[1]")).unwrap().data, [3, 4, 7, 7]);
+        server.on(|r| r.path().contains("/a/0/").then_some(Fault::Status(200, "text/html", "<html>log in")));
+        assert!(array.read::<i16>(sel("[0]")).unwrap_err().to_string().contains("web page"));
+        server.on(|_| None);
+    }
+}
+
+#[test]
+fn what_a_remote_file_names_is_looked_for_in_its_folder() {
+    let folder = format!("{}/tests/data/virtual/", env!("CARGO_MANIFEST_DIR"));
+    let server = Server::start(Duration::ZERO);
+    for name in ["v1.h5", "s0.h5", "s1.h5", "s2.h5", "u.h5", "bad.h5"] {
+        server.put(&format!("/x/{name}"), std::fs::read(format!("{folder}{name}")).unwrap());
+    }
+    let here = hyperslab::open(format!("{folder}v1.h5").as_str()).unwrap();
+    let there = hyperslab::open(server.url("/x/v1.h5?key=1")).unwrap();
+    let read = |file: &File| file.array("columns").unwrap().read_raw(sel("[...]")).unwrap().bytes.to_vec();
+    assert_eq!(read(&there), read(&here));
+    assert!(server.log().iter().all(|r| r.target.ends_with("?key=1")));
+    assert_eq!(there.traffic().requests, server.log().len() as u64);
+    // A source that may not be read is no fill.
+    server.on(|r| r.path().contains("/s").then_some(Fault::Status(403, "text/plain", "")));
+    let again = hyperslab::open(server.url("/x/v1.h5")).unwrap();
+    let error = again.array("columns").unwrap().read_raw(sel("[...]")).unwrap_err();
+    assert_eq!(error.kind(), hyperslab::ErrorKind::Permission, "{error}");
 }

@@ -26,7 +26,7 @@ use crate::model::{
 };
 use crate::shape::{Name, byte_count, element_count};
 use crate::source::store::{Get, Store};
-use crate::source::{Latency, Source, ZipStore};
+use crate::source::{Latency, Source, Traffic, ZipStore};
 use array::{ArrayDocument, Codecs, Fill};
 use bytes::Bytes;
 use heap::{Heap, VariableArray};
@@ -428,6 +428,10 @@ impl Hierarchy for Zarr {
 
     fn neighbour(&self, _file: &Name) -> Result<Option<Arc<dyn Hierarchy>>> {
         Ok(None)
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.store.traffic()
     }
 
     /// Compares consolidated metadata with the documents that it was made of.

@@ -142,7 +142,7 @@ impl Client {
             .with_timeout_disabled()
             .with_connect_timeout(Duration::from_secs(15));
         let endpoint = self.cloud.endpoint.clone();
-        let anonymous = self.cloud.keys.is_none() && self.provider.is_anonymous();
+        let anonymous = self.provider.is_anonymous();
         Ok(match self.provider {
             Provider::S3 => {
                 let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
@@ -188,7 +188,7 @@ impl Client {
                     .with_container_name(&self.bucket)
                     .with_client_options(client.with_allow_http(insecure(&endpoint)))
                     .with_retry(retry)
-                    .with_skip_signature(anonymous)
+                    .with_skip_signature(anonymous && self.cloud.keys.is_none())
                     .with_http_connector(counted);
                 if let Some((account, key)) = self.cloud.keys.as_ref().map(Keys::pair) {
                     builder = builder.with_account(account).with_access_key(key);
