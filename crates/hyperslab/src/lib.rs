@@ -25,7 +25,7 @@ pub use array::{
     Address, Array, ArrayData, File, Group, NamedType, Object, OpenOptions, RawData, ReadOptions, Verdict,
     open, open_swmr, open_swmr_with, open_with,
 };
-pub use exec::{Cancel, MissingChunks, ReadStats};
+pub use exec::{Cancel, ChunkCache, MissingChunks, ReadStats};
 pub use plan::ReadPlan;
 pub use select::Selection;
 pub use staged::StagedArray;

@@ -52,6 +52,41 @@ fn chunks_of_version_2_are_objects_and_missing_ones_the_fill_value() {
     assert_eq!(all::<i16>(&short, "/a").unwrap_err().kind(), ErrorKind::Corrupt);
 }
 
+/// Planes of bytes, as `shuffle` stores elements of two bytes.
+fn shuffled(values: impl Iterator<Item = i16> + Clone) -> Vec<u8> {
+    let low = values.clone().map(|v| v.to_le_bytes()[0]);
+    low.chain(values.map(|v| v.to_le_bytes()[1])).collect()
+}
+
+#[test]
+fn a_chunk_that_was_read_in_part_is_kept_until_its_object_changes() {
+    let document =
+        v2("\"<i2\"", "0", "").replace("\"filters\":null", r#""filters":[{"id":"shuffle","elementsize":2}]"#);
+    let first = shuffled(0..6i16);
+    let objects = store(&[GROUP, ("a/.zarray", document.as_bytes()), ("a/0.0", &first)]);
+    let read = |file: &hyperslab::Array, text: &str| {
+        let (got, stats) =
+            file.read_with::<i16>(Selection::parse(text).unwrap(), &Default::default()).unwrap();
+        (got.data, stats.chunks_decoded, stats.chunks_kept, stats.requests)
+    };
+    let array = open_with(objects.clone(), &OpenOptions::default()).array("/a").unwrap();
+    // Nothing is kept of what is read whole.
+    assert_eq!(read(&array, "0:2, 0:3"), ((0..6).collect(), 1, 0, 1));
+    assert_eq!(read(&array, "0, 0"), (vec![0], 1, 0, 1));
+    assert_eq!(read(&array, "1, 2"), (vec![5], 0, 1, 0));
+    objects.put("a/0.0", shuffled(10..16i16).into(), &Precondition::None).unwrap();
+    assert_eq!(read(&array, "1, 2"), (vec![15], 1, 0, 1));
+    let forgetful = OpenOptions::default().with_cache(hyperslab::ChunkCache::new(0));
+    let array = open_with(objects.clone(), &forgetful).array("/a").unwrap();
+    assert_eq!(read(&array, "0, 0"), (vec![10], 1, 0, 1));
+    assert_eq!(read(&array, "1, 2"), (vec![15], 1, 0, 1));
+    // A chunk too large for half of the room is not kept either.
+    let small = OpenOptions::default().with_cache(hyperslab::ChunkCache::new(23));
+    let array = open_with(objects, &small).array("/a").unwrap();
+    assert_eq!(read(&array, "0, 0"), (vec![10], 1, 0, 1));
+    assert_eq!(read(&array, "1, 2"), (vec![15], 1, 0, 1));
+}
+
 #[test]
 fn missing_chunks_of_floats_may_be_nan() {
     let document = v2("\"<f4\"", "0.0", "");

@@ -12,6 +12,7 @@ use crate::plan::{Origin, ReadPlan};
 use crate::select::{IntoSelection, Region};
 use crate::shape::{Coord, byte_count};
 use hyperslab_kernels::{Plain, bytes_of_mut, zeroed};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A dataset or variable of a file. Cheap to clone; may be read from any number of threads at once.
@@ -20,11 +21,16 @@ pub struct Array {
     inner: Arc<Inner>,
 }
 
+/// The next handle's number.
+static NUMBER: AtomicU64 = AtomicU64::new(1);
+
 #[derive(Debug)]
 struct Inner {
     hierarchy: Arc<dyn Hierarchy>,
     node: NodeId,
     path: String,
+    /// What no other handle of this program has.
+    number: u64,
     options: Arc<OpenOptions>,
     meta: ArrayMeta,
     storage: Storage,
@@ -74,7 +80,8 @@ impl Array {
         let (meta, storage) =
             whole(&*hierarchy, || hierarchy.array(&node)).map_err(|e| e.context(format!("array {path}")))?;
         let (pipeline, sources) = (OnceLock::new(), Sources::new(nesting));
-        let inner = Inner { hierarchy, node, path, options, meta, storage, pipeline, sources };
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let inner = Inner { hierarchy, node, path, number, options, meta, storage, pipeline, sources };
         let mut array = Array { inner: Arc::new(inner) };
         if let Storage::Virtual(mappings) = &array.inner.storage
             && let Some(dims) =
@@ -246,6 +253,11 @@ impl Array {
         }
     }
 
+    /// The number under which decoded chunks are kept; 0 where they may change.
+    pub(super) fn identity(&self) -> u64 {
+        if self.is_live() { 0 } else { self.inner.number }
+    }
+
     /// Whether it is read while it is written.
     pub(super) fn is_live(&self) -> bool {
         self.inner.hierarchy.retry().is_some_and(Retry::is_live)
@@ -266,6 +278,7 @@ impl Array {
             Storage::Chunks(index) => {
                 let origin = Origin {
                     name: &self.inner.path,
+                    identity: self.identity(),
                     meta: &self.inner.meta,
                     index: &**index,
                     pipeline: self.pipeline()?,
@@ -300,6 +313,7 @@ impl Array {
             threads: options.threads.or(self.inner.options.threads),
             cancel: options.cancel.clone(),
             missing: self.inner.options.missing,
+            cache: Some(self.inner.options.cache.clone()),
         };
         exec::run(plan, form, output, &options)
     }

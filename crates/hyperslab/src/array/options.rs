@@ -1,7 +1,7 @@
 //! How files are opened and arrays are read.
 
 use crate::codec::Registry;
-use crate::exec::{Cancel, MissingChunks};
+use crate::exec::{Cancel, ChunkCache, MissingChunks};
 use crate::limits::Limits;
 
 /// How a file is opened; holds for everything read from it.
@@ -19,6 +19,8 @@ pub struct OpenOptions {
     pub remote: crate::source::RemoteOptions,
     /// What reads give for chunks that were never written.
     pub missing: MissingChunks,
+    /// Decoded chunks that are kept from read to read.
+    pub cache: ChunkCache,
 }
 
 impl OpenOptions {
@@ -31,6 +33,13 @@ impl OpenOptions {
     #[must_use]
     pub fn with_missing(mut self, missing: MissingChunks) -> Self {
         self.missing = missing;
+        self
+    }
+
+    /// Sets where decoded chunks are kept from read to read, and how many: `ChunkCache::new(0)` keeps none.
+    #[must_use]
+    pub fn with_cache(mut self, cache: ChunkCache) -> Self {
+        self.cache = cache;
         self
     }
 

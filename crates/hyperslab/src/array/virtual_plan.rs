@@ -367,16 +367,26 @@ impl Planning<'_> {
         }
         match source.storage() {
             Storage::Chunks(index) => {
-                let origin =
-                    Origin { name: source.path(), meta, index: &**index, pipeline: source.pipeline()? };
+                let origin = Origin {
+                    name: source.path(),
+                    identity: source.identity(),
+                    meta,
+                    index: &**index,
+                    pipeline: source.pipeline()?,
+                };
                 self.part(&origin, region)
             }
             Storage::Virtual(mappings) => {
                 // What its own sources do not cover is its own fill value.
                 let fill = ArrayMeta { grid: ChunkGrid::Whole, ..meta.clone() };
                 let pipeline = Default::default();
-                let origin =
-                    Origin { name: source.path(), meta: &fill, index: &Nothing, pipeline: &pipeline };
+                let origin = Origin {
+                    name: source.path(),
+                    identity: 0,
+                    meta: &fill,
+                    index: &Nothing,
+                    pipeline: &pipeline,
+                };
                 self.part(&origin, region.clone())?;
                 self.mappings(source, mappings, &region)
             }

@@ -4,6 +4,7 @@
 //! where it lies there in one run, and is converted and placed in one pass into its own tile of the result
 //! ([`hyperslab_kernels::canvas`]). Nothing is locked while bytes are read or decoded.
 
+mod cache;
 mod pool;
 mod remote;
 mod stats;
@@ -11,6 +12,7 @@ mod stats;
 mod tests;
 mod worker;
 
+pub use cache::ChunkCache;
 pub use stats::{Cancel, ReadStats};
 
 use crate::dtype::{ByteOrder, Conversion, DType, Native};
@@ -62,6 +64,8 @@ pub struct RunOptions {
     pub cancel: Option<Cancel>,
     /// What chunks are that were never written.
     pub missing: MissingChunks,
+    /// Decoded chunks of earlier reads.
+    pub cache: Option<ChunkCache>,
 }
 
 /// The memory of a result.
@@ -223,6 +227,8 @@ struct Job<'a> {
     filled: bool,
     cancel: Option<&'a Cancel>,
     missing: MissingChunks,
+    /// Chunks of earlier reads, where they are kept.
+    memory: Option<cache::Memory<'a>>,
     /// The next unit, or task of a remote unit, that nobody has taken.
     next: AtomicUsize,
     /// The first task in the order of the plan that is known to fail: what comes before it is still done, so that the
@@ -304,6 +310,7 @@ fn run_part(
         fill,
         cancel: options.cancel.as_ref(),
         missing: options.missing,
+        memory: cache::Memory::new(options.cache.as_ref(), part),
         next: AtomicUsize::new(0),
         failed: AtomicUsize::new(usize::MAX),
         error: Mutex::new(None),

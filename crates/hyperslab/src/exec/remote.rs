@@ -1,5 +1,6 @@
 //! Sources where a request takes long: batches are fetched ahead while workers decode.
 
+use super::cache::Slot;
 use super::worker::{self, describe};
 use super::{Cancel, Job, ReadStats, pool};
 use crate::error::{Error, ErrorKind, Result};
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The bytes of one unit: of each source, what was asked and what came.
 #[derive(Default)]
@@ -18,6 +20,8 @@ struct Fetched {
     sources: BTreeMap<usize, (Vec<ByteRange>, Vec<Bytes>)>,
     /// What the stores say of each object, by the number of its key.
     objects: BTreeMap<usize, Option<Bytes>>,
+    /// What is kept of each task's chunk, until a worker takes it.
+    slots: Vec<Mutex<Slot>>,
 }
 
 impl Fetched {
@@ -42,8 +46,11 @@ impl Fetched {
 }
 
 fn fetch(job: &Job<'_>, unit: &Range<usize>, stats: &mut ReadStats) -> Result<Fetched> {
+    let slots: Vec<Slot> =
+        job.part.tasks.get(unit.clone()).unwrap_or(&[]).iter().map(|task| job.slot(task)).collect();
+    let wanted = |i: usize| !matches!(slots.get(i), Some(Slot::Found(_)));
     let mut fetched = Fetched::default();
-    for (source, ranges) in job.part.requests(unit)? {
+    for (source, ranges) in job.part.requests(unit, &wanted)? {
         let Some(from) = job.part.sources.get(source) else { continue };
         let bytes = from.read(&ranges)?;
         if bytes.len() != ranges.len() {
@@ -76,6 +83,7 @@ fn fetch(job: &Job<'_>, unit: &Range<usize>, stats: &mut ReadStats) -> Result<Fe
             fetched.objects.insert(key, answer);
         }
     }
+    fetched.slots = slots.into_iter().map(Mutex::new).collect();
     Ok(fetched)
 }
 
@@ -129,7 +137,9 @@ fn decode(job: &Job<'_>, unit: &Range<usize>, fetched: &Fetched, threads: usize)
                     break;
                 }
                 let Some(task) = job.part.tasks.get(number) else { break };
-                if let Err(e) = one(job, worker, task, fetched) {
+                let slot = fetched.slots.get(number - unit.start);
+                let slot = slot.map(|s| std::mem::replace(&mut *lock(s), Slot::Passing));
+                if let Err(e) = one(job, worker, task, slot.unwrap_or(Slot::Passing), fetched) {
                     job.fail(number, describe(job, task, e));
                 }
             }
@@ -140,18 +150,23 @@ fn decode(job: &Job<'_>, unit: &Range<usize>, fetched: &Fetched, threads: usize)
     job.count(&ReadStats { threads: taken as u64, ..ReadStats::default() });
 }
 
-fn one(job: &Job<'_>, worker: &mut worker::Worker, task: &Task, fetched: &Fetched) -> Result<()> {
+fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn one(job: &Job<'_>, worker: &mut worker::Worker, task: &Task, slot: Slot, fetched: &Fetched) -> Result<()> {
     if let Some(cancel) = job.cancel {
         cancel.check()?;
     }
     match task.fetch {
+        Fetch::Encoded { .. } if matches!(slot, Slot::Found(_)) => worker.decoded(job, task, &[], 0, slot),
         Fetch::Encoded { source, offset, length, mask } => {
             let encoded = fetched.get(source, ByteRange::new(offset, length))?;
-            worker.decoded(job, task, encoded, mask)
+            worker.decoded(job, task, encoded, mask, slot)
         }
         Fetch::Stored { source, .. } => worker.stored(job, task, |range| fetched.get(source, range)),
         Fetch::Object { key, .. } => match fetched.objects.get(&key) {
-            Some(bytes) => worker.object(job, task, bytes.as_deref()),
+            Some(bytes) => worker.object(job, task, bytes.as_deref(), slot),
             None => Err(Error::new(ErrorKind::Io, "the store gave no answer for the object of a chunk")),
         },
         _ => worker.in_memory(job, task),

@@ -15,6 +15,8 @@ pub struct ReadStats {
     pub bytes_read: u64,
     /// Chunks that went through the filter pipeline.
     pub chunks_decoded: u64,
+    /// Chunks that an earlier read had decoded already.
+    pub chunks_kept: u64,
     /// Chunks or parts of them that were taken as stored.
     pub chunks_copied: u64,
     /// Chunks that were never written and got the fill value.
@@ -35,6 +37,7 @@ impl ReadStats {
         self.requests += other.requests;
         self.bytes_read += other.bytes_read;
         self.chunks_decoded += other.chunks_decoded;
+        self.chunks_kept += other.chunks_kept;
         self.chunks_copied += other.chunks_copied;
         self.chunks_filled += other.chunks_filled;
         self.bytes_decoded += other.bytes_decoded;
@@ -44,11 +47,12 @@ impl ReadStats {
     }
 
     /// Names and counts in a fixed order, for printing.
-    pub fn entries(&self) -> [(&'static str, u64); 9] {
+    pub fn entries(&self) -> [(&'static str, u64); 10] {
         [
             ("requests", self.requests),
             ("bytes_read", self.bytes_read),
             ("chunks_decoded", self.chunks_decoded),
+            ("chunks_kept", self.chunks_kept),
             ("chunks_copied", self.chunks_copied),
             ("chunks_filled", self.chunks_filled),
             ("bytes_decoded", self.bytes_decoded),

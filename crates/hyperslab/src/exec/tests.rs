@@ -146,7 +146,13 @@ fn build(store: &Store) -> Fixture {
 
 impl Fixture {
     fn plan(&self, region: Region) -> Result<ReadPlan> {
-        let origin = Origin { name: "/a", meta: &self.meta, index: &self.index, pipeline: &self.pipeline };
+        let origin = Origin {
+            name: "/a",
+            identity: 0,
+            meta: &self.meta,
+            index: &self.index,
+            pipeline: &self.pipeline,
+        };
         ReadPlan::new(&origin, region, &Limits::default())
     }
 
@@ -391,8 +397,13 @@ fn buffers_and_limits_are_checked() {
     let plan = fixture.plan(Region::all(&[8, 8])).unwrap();
     let short = run(&plan, Form::Stored, Output { bytes: &mut [0; 8], zeroed: true }, &RunOptions::default());
     assert_eq!(short.unwrap_err().kind(), ErrorKind::InvalidArgument);
-    let origin =
-        Origin { name: "/a", meta: &fixture.meta, index: &fixture.index, pipeline: &fixture.pipeline };
+    let origin = Origin {
+        name: "/a",
+        identity: 0,
+        meta: &fixture.meta,
+        index: &fixture.index,
+        pipeline: &fixture.pipeline,
+    };
     let limited = |limits: Limits| ReadPlan::new(&origin, Region::all(&[8, 8]), &limits).unwrap_err();
     assert_eq!(limited(Limits::default().with_output(255)).kind(), ErrorKind::LimitExceeded);
     assert_eq!(limited(Limits::default().with_chunk(63)).kind(), ErrorKind::LimitExceeded);
@@ -400,7 +411,8 @@ fn buffers_and_limits_are_checked() {
     let sparse = build(&Store { dims: vec![0], ..plain(&[0], &[1], false) });
     let mut meta = sparse.meta.clone();
     meta.dtype = int(1, ByteOrder::Little);
-    let origin = Origin { name: "/a", meta: &meta, index: &sparse.index, pipeline: &sparse.pipeline };
+    let origin =
+        Origin { name: "/a", identity: 0, meta: &meta, index: &sparse.index, pipeline: &sparse.pipeline };
     let limits = Limits::default().with_output(u64::MAX);
     let error = ReadPlan::new(&origin, Region::all(&[1 << 40]), &limits).unwrap_err();
     assert!(error.to_string().contains("memory for the plan of 1099511627776 chunks"), "{error}");
@@ -410,8 +422,13 @@ fn buffers_and_limits_are_checked() {
 fn a_plan_made_of_plans_fills_one_result() {
     // Rows 0 to 3 from one array, every second of 4 to 8 from another, the rest is background.
     let fixture = build(&plain(&[4, 6], &[3, 4], true));
-    let origin =
-        Origin { name: "/a", meta: &fixture.meta, index: &fixture.index, pipeline: &fixture.pipeline };
+    let origin = Origin {
+        name: "/a",
+        identity: 0,
+        meta: &fixture.meta,
+        index: &fixture.index,
+        pipeline: &fixture.pipeline,
+    };
     let rows = |start, step, count, out_start, out_step| Selector::Range {
         axis: 0,
         start,

@@ -1,5 +1,6 @@
 //! One worker: fetches, decodes, converts and places the tasks of a unit.
 
+use super::cache::Slot;
 use super::{Job, MissingChunks, ReadStats};
 use crate::codec::Scratch;
 use crate::dtype::Conversion;
@@ -146,14 +147,16 @@ impl Worker {
     pub(super) fn unit(&mut self, job: &Job<'_>, unit: &Range<usize>) {
         let part = job.part;
         let tasks = part.tasks.get(unit.clone()).unwrap_or(&[]);
-        let joined = if tasks.len() > 1 { part.joined(unit) } else { None };
+        let mut slots: SmallVec<[Slot; 4]> = tasks.iter().map(|task| job.slot(task)).collect();
+        let all_wanted = !slots.iter().any(|slot| matches!(slot, Slot::Found(_)));
+        let joined = if tasks.len() > 1 && all_wanted { part.joined(unit) } else { None };
         let mut buffer = std::mem::take(&mut self.encoded);
         // One request for all. If it fails, each chunk is read alone, so that the error is that of the right one.
         let merged = match joined.and_then(|(source, range)| Some((part.sources.get(source)?, range))) {
             Some((source, range)) if read(source, range, &mut buffer, &mut self.stats).is_ok() => Some(range),
             _ => None,
         };
-        for (i, task) in tasks.iter().enumerate() {
+        for (i, (task, slot)) in tasks.iter().zip(slots.drain(..)).enumerate() {
             let number = unit.start + i;
             if !job.wants(number) {
                 break;
@@ -163,11 +166,11 @@ impl Worker {
                     // Within the range that was read, which fits memory.
                     let from = (offset - range.offset) as usize;
                     match buffer.get(from..from + length as usize) {
-                        Some(encoded) => self.decoded(job, task, encoded, mask),
+                        Some(encoded) => self.decoded(job, task, encoded, mask, slot),
                         None => Err(out_of_bounds()),
                     }
                 }
-                _ => self.task(job, task, &mut buffer),
+                _ => self.task(job, task, slot, &mut buffer),
             };
             if let Err(e) = done {
                 job.fail(number, describe(job, task, e));
@@ -178,14 +181,15 @@ impl Worker {
     }
 
     /// Does a task, fetching for itself.
-    fn task(&mut self, job: &Job<'_>, task: &Task, buffer: &mut Vec<u8>) -> Result<()> {
+    fn task(&mut self, job: &Job<'_>, task: &Task, slot: Slot, buffer: &mut Vec<u8>) -> Result<()> {
         let part = job.part;
         match task.fetch {
+            _ if matches!(slot, Slot::Found(_)) => self.decoded(job, task, &[], 0, slot),
             Fetch::Encoded { source, offset, length, mask } => {
                 let source = source_of(job, source)?;
                 let range = ByteRange::new(offset, length);
                 let encoded = read(source, range, buffer, &mut self.stats)?;
-                self.decoded(job, task, encoded, mask)
+                self.decoded(job, task, encoded, mask, slot)
             }
             Fetch::Stored { source, .. } => {
                 let source = source_of(job, source)?;
@@ -213,19 +217,25 @@ impl Worker {
             Fetch::Object { store, key } => {
                 let bytes = object(job, store, key, |store, key| store.get(key))?;
                 self.stats.requests += 1;
-                self.object(job, task, bytes.as_deref())
+                self.object(job, task, bytes.as_deref(), slot)
             }
             _ => self.in_memory(job, task),
         }
     }
 
     /// Does a task whose chunk is an object, given its bytes if there is one.
-    pub(super) fn object(&mut self, job: &Job<'_>, task: &Task, bytes: Option<&[u8]>) -> Result<()> {
+    pub(super) fn object(
+        &mut self,
+        job: &Job<'_>,
+        task: &Task,
+        bytes: Option<&[u8]>,
+        slot: Slot,
+    ) -> Result<()> {
         let Some(bytes) = bytes else { return self.fill(job, task) };
         self.stats.bytes_read += bytes.len() as u64;
         let pipeline = &job.part.pipeline;
         if !pipeline.is_empty() {
-            return self.decoded(job, task, bytes, 0);
+            return self.decoded(job, task, bytes, 0, slot);
         }
         if bytes.len() as u64 != pipeline.chunk_bytes() {
             let wanted = usize::try_from(pipeline.chunk_bytes()).unwrap_or(usize::MAX);
@@ -265,7 +275,7 @@ impl Worker {
             Fetch::Fill => self.fill(job, task),
             Fetch::Inline { index, mask } => {
                 let bytes = job.part.inline_bytes(index)?.clone();
-                self.decoded(job, task, &bytes, mask)
+                self.decoded(job, task, &bytes, mask, Slot::Passing)
             }
             Fetch::InlineStored { index, offset } => {
                 let bytes = job.part.inline_bytes(index)?;
@@ -297,12 +307,23 @@ impl Worker {
         Ok(())
     }
 
-    /// Decodes a chunk and places what is wanted of it.
-    pub(super) fn decoded(&mut self, job: &Job<'_>, task: &Task, encoded: &[u8], mask: u32) -> Result<()> {
+    /// Decodes a chunk, unless it is there already, and places what is wanted of it.
+    pub(super) fn decoded(
+        &mut self,
+        job: &Job<'_>,
+        task: &Task,
+        encoded: &[u8],
+        mask: u32,
+        slot: Slot,
+    ) -> Result<()> {
         let pipeline = &job.part.pipeline;
         let chunk = chunk_of(job, task)?;
         let mut tile = claim(job, &chunk)?;
         let lanes = lanes(&chunk, &[]);
+        if let Slot::Found(bytes) = slot {
+            self.stats.chunks_kept += 1;
+            return place(&mut tile, &lanes, &bytes, 0, job.conversion);
+        }
         self.stats.chunks_decoded += 1;
         self.stats.bytes_decoded += pipeline.chunk_bytes();
         if job.conversion.is_in_place()
@@ -311,6 +332,13 @@ impl Worker {
         {
             pipeline.decode_into(encoded, mask, target, &mut self.scratch).map_err(half_written)?;
             job.conversion.in_place(target);
+            return Ok(());
+        }
+        if let (Slot::Wanted(key, version), Some(memory)) = (slot, &job.memory) {
+            let mut decoded = Vec::new();
+            pipeline.decode(encoded, mask, &mut decoded, &mut self.scratch).map_err(half_written)?;
+            place(&mut tile, &lanes, &decoded, 0, job.conversion)?;
+            memory.keep(key, version, decoded);
             return Ok(());
         }
         let least = (chunk.extent() * job.part.element()) as u64;

@@ -5,7 +5,7 @@ use crate::codec::Pipeline;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::model::{ArrayMeta, ChunkGrid, ChunkRef};
-use crate::select::{Projection, Region};
+use crate::select::{ChunkPart, Projection, Region};
 use crate::shape::{Coord, byte_count, element_count, to_usize};
 use crate::source::{ByteRange, Latency, Source, Store};
 use bytes::Bytes;
@@ -67,6 +67,7 @@ impl Part {
             .hint("select less"));
         }
         let mut part = Part::empty(origin.name, meta, region, projection, chunk, origin.pipeline.clone());
+        part.identity = origin.identity;
         part.tasks.reserve_exact(to_usize(part.projection.len())?);
         let mut finder = Finder { known: HashMap::new(), stores: HashMap::new() };
         if part.projection.is_empty() {
@@ -122,6 +123,7 @@ impl Part {
     ) -> Part {
         Part {
             name: name.to_owned(),
+            identity: 0,
             dtype: meta.dtype.clone(),
             fill: meta.fill_element.clone(),
             region,
@@ -422,6 +424,16 @@ impl Part {
             }
             _ => None,
         }
+    }
+
+    /// Whether all elements of a chunk are wanted, as far as the array reaches.
+    pub(crate) fn is_whole(&self, chunk: &ChunkPart<'_>) -> bool {
+        let wanted = chunk.pieces.iter().fold(1u64, |n, piece| n.saturating_mul(piece.count() as u64));
+        let extents = chunk.coord.iter().zip(&self.chunk).zip(self.region.dims());
+        let all = extents.fold(1u64, |n, ((&c, &extent), &dim)| {
+            n.saturating_mul(extent.min(dim.saturating_sub(c.saturating_mul(extent))))
+        });
+        wanted >= all
     }
 
     /// Number of chunks that hold selected elements.

@@ -82,7 +82,7 @@ impl ReadPlan {
                 }
             }
             for unit in &part.units {
-                for request in part.requests(unit)?.values().flatten() {
+                for request in part.requests(unit, &|_| true)?.values().flatten() {
                     sum.requests += 1;
                     sum.bytes_read = sum.bytes_read.saturating_add(request.length);
                 }
@@ -93,8 +93,12 @@ impl ReadPlan {
 }
 
 impl Part {
-    /// What a unit asks of each source.
-    pub(crate) fn requests(&self, unit: &std::ops::Range<usize>) -> Result<BTreeMap<usize, Vec<ByteRange>>> {
+    /// What a unit asks of each source for those of its tasks that are wanted, by their number in the unit.
+    pub(crate) fn requests(
+        &self,
+        unit: &std::ops::Range<usize>,
+        wanted_of: &dyn Fn(usize) -> bool,
+    ) -> Result<BTreeMap<usize, Vec<ByteRange>>> {
         let mut wanted: BTreeMap<usize, Vec<ByteRange>> = BTreeMap::new();
         let tasks: &[Task] = self.tasks.get(unit.clone()).unwrap_or(&[]);
         let remote = tasks.iter().any(|t| self.is_remote(t));
@@ -105,8 +109,10 @@ impl Part {
             wanted.entry(source).or_default().push(range);
             return Ok(wanted);
         }
-        for task in tasks {
-            if let Fetch::Encoded { source, .. } | Fetch::Stored { source, .. } = task.fetch {
+        for (i, task) in tasks.iter().enumerate() {
+            if let Fetch::Encoded { source, .. } | Fetch::Stored { source, .. } = task.fetch
+                && wanted_of(i)
+            {
                 wanted.entry(source).or_default().extend(self.spans(task)?.into_iter().map(|s| s.range));
             }
         }
@@ -181,7 +187,7 @@ impl Part {
         unit: &std::ops::Range<usize>,
         tasks: &[Task],
     ) -> fmt::Result {
-        match self.requests(unit) {
+        match self.requests(unit, &|_| true) {
             Err(e) => writeln!(f, "    {e}")?,
             Ok(requests) => {
                 for (source, ranges) in &requests {

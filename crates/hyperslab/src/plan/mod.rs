@@ -46,6 +46,8 @@ pub struct ReadPlan {
 pub struct Part {
     /// The array, for messages.
     pub(crate) name: String,
+    /// Its number, for what is kept of it from read to read; 0: nothing is.
+    pub(crate) identity: u64,
     /// Its element type as stored.
     pub(crate) dtype: DType,
     /// One stored element for chunks that were never written; empty: zeros.
@@ -100,6 +102,8 @@ pub(crate) enum Fetch {
 pub struct Origin<'a> {
     /// The array, for messages.
     pub name: &'a str,
+    /// A number that no other array has, if decoded chunks may be kept; otherwise 0.
+    pub identity: u64,
     /// Its description.
     pub meta: &'a crate::model::ArrayMeta,
     /// Its chunks.

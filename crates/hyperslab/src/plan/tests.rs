@@ -61,7 +61,7 @@ fn plan(dims: &[u64], chunk: &[u64], filtered: bool, source: Arc<dyn Source>, se
     let counts = dims.iter().zip(shape).map(|(&d, &c)| d.div_ceil(c)).collect();
     let length = if filtered { 100 } else { bytes };
     let index = Rows { source, grid: counts, length };
-    let origin = Origin { name: "/temp", meta: &meta, index: &index, pipeline: &pipeline };
+    let origin = Origin { name: "/temp", identity: 0, meta: &meta, index: &index, pipeline: &pipeline };
     let limits = Limits::default();
     let region = Selection::parse(selection).unwrap().resolve(dims, &limits).unwrap();
     format!("\n{}", ReadPlan::new(&origin, region, &limits).unwrap())
