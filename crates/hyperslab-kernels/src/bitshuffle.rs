@@ -83,12 +83,15 @@ mod tests {
         out
     }
 
+    const SIZES: &[usize] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 24, 32, 100];
+
     #[test]
     fn equals_the_definition() {
         let bytes: Vec<u8> = (0..40_000u32).map(|i| (i.wrapping_mul(2654435761) >> 13) as u8).collect();
         let mut spare = Vec::new();
-        for size in (1..20).chain([24, 32, 100]) {
-            for eights in (0..12).chain([33, 48]) {
+        let (sizes, most): (&[usize], usize) = if cfg!(miri) { (&[1, 4, 7, 16], 4) } else { (SIZES, 12) };
+        for &size in sizes {
+            for eights in (0..most).chain([33, 48]) {
                 let src = &bytes[..8 * eights * size];
                 let (mut there, mut back) = (vec![0; src.len()], vec![0; src.len()]);
                 bitshuffle(size, src, &mut there, &mut spare);

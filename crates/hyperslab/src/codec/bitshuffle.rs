@@ -93,7 +93,7 @@ impl Codec for Bitshuffle {
     fn decode(&self, input: &[u8], out: &mut Vec<u8>, max: usize, scratch: &mut Scratch) -> Result<()> {
         let len = match self.compressor {
             Compressor::None => input.len() as u64,
-            _ => header(input)?.0,
+            _ => lz4::header(NAME, input)?.0,
         };
         let bound = self.decoded_bound(input.len() as u64).min(max as u64);
         set_len(out, check_max(NAME, len, usize::try_from(bound).unwrap_or(max))?);
@@ -186,7 +186,7 @@ impl Bitshuffle {
         spare: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (len, block, mut rest) = header(input)?;
+        let (len, block, mut rest) = lz4::header(NAME, input)?;
         if len != out.len() as u64 {
             return Err(corrupt(NAME, format_args!("{len} decoded bytes where {} are wanted", out.len())));
         }
@@ -219,13 +219,4 @@ impl Bitshuffle {
         tail.copy_from_slice(rest.get(..tail.len()).unwrap_or_default());
         Ok(())
     }
-}
-
-/// Decoded length, bytes of a block, and what follows.
-fn header(input: &[u8]) -> Result<(u64, usize, &[u8])> {
-    let parts = input.split_first_chunk::<8>().and_then(|(len, rest)| {
-        let (block, rest) = rest.split_first_chunk::<4>()?;
-        Some((u64::from_be_bytes(*len), u32::from_be_bytes(*block) as usize, rest))
-    });
-    parts.ok_or_else(|| corrupt(NAME, "the header is cut short"))
 }

@@ -87,7 +87,7 @@ impl Codec for Lz4 {
     }
 
     fn decode(&self, input: &[u8], out: &mut Vec<u8>, max: usize, _: &mut Scratch) -> Result<()> {
-        let (len, ..) = header(input)?;
+        let (len, ..) = header(NAME, input)?;
         let bound = self.decoded_bound(input.len() as u64).min(max as u64);
         let len = check_max(NAME, len, usize::try_from(bound).unwrap_or(max))?;
         set_len(out, len);
@@ -142,17 +142,17 @@ pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Decoded length, block length, and what follows.
-fn header(input: &[u8]) -> Result<(u64, usize, &[u8])> {
+/// What HDF5's filters of LZ4 and bitshuffle start with: decoded length, bytes of a block, and what follows.
+pub(super) fn header<'a>(codec: &str, input: &'a [u8]) -> Result<(u64, usize, &'a [u8])> {
     let parts = input.split_first_chunk::<8>().and_then(|(len, rest)| {
         let (block, rest) = rest.split_first_chunk::<4>()?;
         Some((u64::from_be_bytes(*len), u32::from_be_bytes(*block) as usize, rest))
     });
-    parts.ok_or_else(|| corrupt(NAME, "the header is cut short"))
+    parts.ok_or_else(|| corrupt(codec, "the header is cut short"))
 }
 
 fn decode(input: &[u8], out: &mut [u8]) -> Result<()> {
-    let (len, block, mut rest) = header(input)?;
+    let (len, block, mut rest) = header(NAME, input)?;
     if len != out.len() as u64 {
         return Err(corrupt(NAME, format_args!("{len} decoded bytes where {} are wanted", out.len())));
     }

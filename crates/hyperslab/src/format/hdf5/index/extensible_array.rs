@@ -7,6 +7,7 @@
 
 use super::entry::{Entry, EntryFormat};
 use super::grid::{Grid, Slots};
+use super::owner::Owner;
 use super::{Found, Lookup, page_is_written};
 use crate::error::{Context, Error, Result};
 use crate::format::hdf5::file::Space;
@@ -122,8 +123,7 @@ impl Geometry {
 #[derive(Debug)]
 pub(super) struct ExtensibleArray {
     space: Space,
-    header: u64,
-    client: u8,
+    owner: Owner,
     format: EntryFormat,
     slots: Slots,
     geometry: Geometry,
@@ -166,13 +166,7 @@ impl ExtensibleArray {
         let length = 16 + 6 * u64::from(sizes.length) + u64::from(sizes.offset);
         let bytes = space.read(HEADER, address, length)?;
         let mut c = space.cursor(&bytes, HEADER, address).sealed();
-        c.signature(b"EAHD")?;
-        let version = c.u8()?;
-        if version != 0 {
-            return Err(c.corrupt(format!("version {version}, only 0 is known")));
-        }
-        let client = c.u8()?;
-        let size = usize::from(c.u8()?);
+        let (owner, size) = Owner::parse(&mut c, b"EAHD", address)?;
         let (geometry, max_bits) = Geometry::new(&mut c)?;
         // Blocks and entries made so far: which ones, the addresses tell.
         for _ in 0..6 {
@@ -180,51 +174,10 @@ impl ExtensibleArray {
         }
         let index = c.address(sizes)?;
         c.checksum()?;
-        let at = space.base().saturating_add(address);
-        let format = match client {
-            0 | 1 => EntryFormat::new(sizes, client == 1, size, grid.chunk_bytes()),
-            _ => None,
-        };
-        let format = format.ok_or_else(|| {
-            Error::corrupt(HEADER, at, format!("entries of {size} bytes for client {client}"))
-        })?;
-        let slots = grid.unlimited().at(HEADER, at)?;
+        let format = owner.entries(&c, space, size, grid.chunk_bytes())?;
+        let slots = grid.unlimited().at(HEADER, space.base().saturating_add(address))?;
         let number_size = max_bits.div_ceil(8) as usize;
-        Ok(ExtensibleArray {
-            space: space.clone(),
-            header: address,
-            client,
-            format,
-            slots,
-            geometry,
-            number_size,
-            index,
-        })
-    }
-
-    /// Bytes in front of what is special to a block: signature, version, client, owner.
-    fn head_size(&self) -> u64 {
-        6 + u64::from(self.space.sizes().offset)
-    }
-
-    /// Reads the head of a block and verifies its checksum, which is at its end.
-    fn block_head(&self, c: &mut Cursor<'_>, signature: &[u8; 4]) -> Result<()> {
-        let mut whole = c.clone();
-        c.signature(signature)?;
-        let version = c.u8()?;
-        if version != 0 {
-            return Err(c.corrupt(format!("version {version}, only 0 is known")));
-        }
-        let client = c.u8()?;
-        if client != self.client {
-            return Err(c.corrupt(format!("client {} expected, {client} found", self.client)));
-        }
-        let owner = c.address(self.space.sizes())?;
-        if owner != self.header {
-            return Err(c.corrupt(format!("it belongs to the array at {owner:#x}, not {:#x}", self.header)));
-        }
-        whole.skip(whole.remaining().saturating_sub(4))?;
-        whole.checksum()
+        Ok(ExtensibleArray { space: space.clone(), owner, format, slots, geometry, number_size, index })
     }
 
     /// The number of a block's first slot, behind those in the index block.
@@ -242,13 +195,13 @@ impl ExtensibleArray {
         let sizes = self.space.sizes();
         // At most 255 entries, 2 × 127 data blocks and 65 groups.
         let (near, secondary) = (g.near_blocks(), u64::from(g.groups - g.near_groups));
-        let length = self.head_size()
+        let length = Owner::head_size(self.space.sizes())
             + g.direct * self.format.size() as u64
             + (near + secondary) * u64::from(sizes.offset)
             + 4;
         let bytes = self.space.read(INDEX, self.index, length)?;
         let mut c = self.space.cursor(&bytes, INDEX, self.index).sealed();
-        self.block_head(&mut c, b"EAIB")?;
+        self.owner.check(&mut c, b"EAIB", sizes)?;
         let entries = c.position();
         c.take_u64(g.direct * self.format.size() as u64)?;
         let near = (0..near).map(|_| c.address(sizes)).collect::<Result<_>>()?;
@@ -263,13 +216,13 @@ impl ExtensibleArray {
         let wrong = || Error::corrupt(SECONDARY, at, format!("group {group} is larger than any file"));
         let blocks = g.blocks(group);
         let bitmap = blocks.checked_mul(g.pages(group).div_ceil(8)).ok_or_else(wrong)?;
-        let head = self.head_size() + self.number_size as u64;
+        let head = Owner::head_size(self.space.sizes()) + self.number_size as u64;
         let length = blocks
             .checked_mul(sizes.offset.into())
             .and_then(|n| n.checked_add(bitmap)?.checked_add(head + 4));
         let bytes = self.space.read(SECONDARY, address, length.ok_or_else(wrong)?)?;
         let mut c = self.space.cursor(&bytes, SECONDARY, address).sealed();
-        self.block_head(&mut c, b"EASB")?;
+        self.owner.check(&mut c, b"EASB", sizes)?;
         self.block_number(&mut c, g.first(group).ok_or_else(wrong)?)?;
         let start = c.position();
         c.take_u64(bitmap)?;
@@ -280,7 +233,7 @@ impl ExtensibleArray {
 
     /// Bytes of a data block, without its pages.
     fn data_length(&self, group: u32) -> Option<u64> {
-        let head = self.head_size() + self.number_size as u64 + 4;
+        let head = Owner::head_size(self.space.sizes()) + self.number_size as u64 + 4;
         if self.geometry.pages(group) > 0 {
             return Some(head);
         }
@@ -294,7 +247,7 @@ impl ExtensibleArray {
         let length = length.ok_or_else(|| Error::corrupt(DATA, at, "it is larger than any file"))?;
         let bytes = self.space.read(DATA, block.address, length)?;
         let mut c = self.space.cursor(&bytes, DATA, block.address).sealed();
-        self.block_head(&mut c, b"EADB")?;
+        self.owner.check(&mut c, b"EADB", self.space.sizes())?;
         if block.written.is_some() {
             self.block_number(&mut c, block.first)?;
         } else {

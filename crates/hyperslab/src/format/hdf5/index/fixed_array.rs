@@ -3,6 +3,7 @@
 
 use super::entry::{Entry, EntryFormat};
 use super::grid::{Grid, Slots};
+use super::owner::Owner;
 use super::{Cost, Found, Lookup, page_is_written};
 use crate::error::{Context, Error, Result};
 use crate::format::hdf5::file::Space;
@@ -17,8 +18,7 @@ const PAGE: &str = "fixed array page";
 #[derive(Debug)]
 pub(super) struct FixedArray {
     space: Space,
-    header: u64,
-    client: u8,
+    owner: Owner,
     format: EntryFormat,
     slots: Slots,
     /// Entries in all.
@@ -43,28 +43,18 @@ impl FixedArray {
         let length = 12 + u64::from(sizes.length) + u64::from(sizes.offset);
         let bytes = space.read(HEADER, address, length)?;
         let mut c = space.cursor(&bytes, HEADER, address).sealed();
-        c.signature(b"FAHD")?;
-        let version = c.u8()?;
-        if version != 0 {
-            return Err(c.corrupt(format!("version {version}, only 0 is known")));
-        }
-        let client = c.u8()?;
-        let size = usize::from(c.u8()?);
+        let (owner, size) = Owner::parse(&mut c, b"FAHD", address)?;
         let page_bits = u32::from(c.u8()?);
         let count = c.length(sizes)?;
         let block = c.address(sizes)?;
         c.checksum()?;
         let at = space.base().saturating_add(address);
-        let corrupt = |text: String| Error::corrupt(HEADER, at, text);
-        let format = match client {
-            0 | 1 => EntryFormat::new(sizes, client == 1, size, grid.chunk_bytes()),
-            _ => None,
-        };
-        let format = format.ok_or_else(|| corrupt(format!("entries of {size} bytes for client {client}")))?;
-        let page =
-            1u64.checked_shl(page_bits).ok_or_else(|| corrupt(format!("pages of 2^{page_bits} entries")))?;
+        let format = owner.entries(&c, space, size, grid.chunk_bytes())?;
+        let page = 1u64
+            .checked_shl(page_bits)
+            .ok_or_else(|| c.corrupt(format!("pages of 2^{page_bits} entries")))?;
         let slots = grid.fixed().at(HEADER, at)?;
-        Ok(FixedArray { space: space.clone(), header: address, client, format, slots, count, page, block })
+        Ok(FixedArray { space: space.clone(), owner, format, slots, count, page, block })
     }
 
     fn paged(&self) -> bool {
@@ -78,7 +68,7 @@ impl FixedArray {
 
     fn data_block(&self) -> Result<Block> {
         let sizes = self.space.sizes();
-        let head = 6 + u64::from(sizes.offset);
+        let head = Owner::head_size(sizes);
         let at = self.space.base().saturating_add(self.block);
         let body = if self.paged() {
             self.count.div_ceil(self.page).div_ceil(8).checked_add(4)
@@ -89,22 +79,8 @@ impl FixedArray {
         let length = length.ok_or_else(|| Error::corrupt(BLOCK, at, format!("{} entries", self.count)))?;
         let bytes = self.space.read(BLOCK, self.block, length)?;
         let mut c = self.space.cursor(&bytes, BLOCK, self.block).sealed();
-        c.signature(b"FADB")?;
-        let version = c.u8()?;
-        if version != 0 {
-            return Err(c.corrupt(format!("version {version}, only 0 is known")));
-        }
-        let client = c.u8()?;
-        if client != self.client {
-            return Err(c.corrupt(format!("client {} expected, {client} found", self.client)));
-        }
-        let owner = c.address(sizes)?;
-        if owner != self.header {
-            return Err(c.corrupt(format!("it belongs to the array at {owner:#x}, not {:#x}", self.header)));
-        }
+        self.owner.check(&mut c, b"FADB", sizes)?;
         let body = c.position();
-        c.skip(c.remaining().saturating_sub(4))?;
-        c.checksum()?;
         Ok(Block { bytes, body, pages: self.block.saturating_add(length) })
     }
 

@@ -11,6 +11,7 @@ mod external;
 mod fixed_array;
 mod grid;
 mod mapping;
+mod owner;
 mod storage;
 #[cfg(test)]
 mod tests;

@@ -136,18 +136,7 @@ impl Layout {
             }
             // The extents stand here too, cut to 32 bits: the dataspace message is the one to trust.
             1 => Ok(LayoutClass::Contiguous { address: c.address(sizes)?, size: None }),
-            2 => {
-                let address = c.address(sizes)?;
-                let (chunk, element_size) = chunk_extents(c, fields, 4)?;
-                let index = IndexKind::BtreeV1;
-                Ok(LayoutClass::Chunked(Chunked {
-                    chunk,
-                    element_size,
-                    index,
-                    address,
-                    edge_unfiltered: false,
-                }))
-            }
+            2 => Ok(LayoutClass::Chunked(Self::by_btree(c, fields, sizes)?)),
             _ => Err(c.corrupt(format!("data layout class {class}"))),
         }
     }
@@ -163,21 +152,19 @@ impl Layout {
             }
             (2, 3) => {
                 let fields = usize::from(c.u8()?);
-                let address = c.address(sizes)?;
-                let (chunk, element_size) = chunk_extents(c, fields, 4)?;
-                let index = IndexKind::BtreeV1;
-                Ok(LayoutClass::Chunked(Chunked {
-                    chunk,
-                    element_size,
-                    index,
-                    address,
-                    edge_unfiltered: false,
-                }))
+                Ok(LayoutClass::Chunked(Self::by_btree(c, fields, sizes)?))
             }
             (2, _) => Ok(LayoutClass::Chunked(Self::indexed(c, sizes)?)),
             (3, 4..) => Ok(LayoutClass::Virtual { address: c.address(sizes)?, index: c.u32()? }),
             (class, _) => Err(c.corrupt(format!("data layout class {class}"))),
         }
+    }
+
+    /// The chunked property of versions 1 to 3, behind the number of its dimension fields.
+    fn by_btree(c: &mut Cursor<'_>, fields: usize, sizes: Sizes) -> Result<Chunked> {
+        let address = c.address(sizes)?;
+        let (chunk, element_size) = chunk_extents(c, fields, 4)?;
+        Ok(Chunked { chunk, element_size, index: IndexKind::BtreeV1, address, edge_unfiltered: false })
     }
 
     /// The chunked property of versions 4 and 5.
