@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use hyperslab::{Limits, OpenOptions};
+use hyperslab::{Limits, MissingChunks, OpenOptions};
 use std::path::PathBuf;
 
 /// Look into, slice, explain and check files of chunked scientific arrays (HDF5, netCDF, Zarr, .mat, ...).
@@ -27,6 +27,17 @@ pub(crate) struct Arguments {
     #[arg(long, global = true, help_heading = "For all commands")]
     allow_outside: bool,
 
+    /// What a chunk is that was never written: its array's fill value, an error, or NaN where elements are floats.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "fill",
+        value_name = "HOW",
+        help_heading = "For all commands"
+    )]
+    missing_chunks: Missing,
+
     /// When to use colours; NO_COLOR is obeyed.
     #[arg(
         long,
@@ -37,6 +48,17 @@ pub(crate) struct Arguments {
         help_heading = "For all commands"
     )]
     pub(crate) color: Color,
+}
+
+/// What a chunk is that was never written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Missing {
+    /// The fill value.
+    Fill,
+    /// An error.
+    Raise,
+    /// NaN.
+    Nan,
 }
 
 /// When to use colours.
@@ -67,7 +89,11 @@ impl Arguments {
             limits.chunk = bytes;
             limits.in_flight = limits.in_flight.min(bytes);
         }
-        let options = OpenOptions::default().with_limits(limits);
+        let options = OpenOptions::default().with_limits(limits).with_missing(match self.missing_chunks {
+            Missing::Fill => MissingChunks::Fill,
+            Missing::Raise => MissingChunks::Raise,
+            Missing::Nan => MissingChunks::Nan,
+        });
         match self.threads {
             Some(threads) => options.with_threads(threads.max(1)),
             None => options,

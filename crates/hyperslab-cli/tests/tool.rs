@@ -197,6 +197,22 @@ fn stats_are_one_line_of_json_on_stderr() {
 }
 
 #[test]
+fn chunks_that_were_never_written_are_what_the_user_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let document = r#"{"zarr_format":2,"shape":[2],"chunks":[2],"dtype":"<f4","fill_value":-1,"compressor":null,
+        "filters":null,"order":"C"}"#;
+    std::fs::write(folder.path().join(".zarray"), document).unwrap();
+    let address = format!("{}::/", folder.path().display());
+    let get = |how: &str| {
+        let done = run(&["get", &address, "--format", "json", "--missing-chunks", how]);
+        (String::from_utf8(done.stdout).unwrap(), done.status.code())
+    };
+    assert_eq!(get("fill"), ("[-1.0,-1.0]\n".into(), Some(0)));
+    assert_eq!(get("nan"), ("[\"NaN\",\"NaN\"]\n".into(), Some(0)));
+    assert_eq!(get("raise"), (String::new(), Some(2)));
+}
+
+#[test]
 fn plan_names_the_chunks() {
     let plan = stdout(&["plan", "FILE::/current[0, 10:20]"]);
     assert!(plan.contains("chunk [0, 0, 0]") && plan.contains("chunk [0, 0, 1]"), "{plan}");

@@ -96,6 +96,35 @@ fn missing_chunks_of_floats_may_be_nan() {
 }
 
 #[test]
+fn missing_chunks_of_texts_raise_as_others_do() {
+    let document = v2("\"|O\"", "\"-\"", "").replace("\"filters\":null", r#""filters":[{"id":"vlen-utf8"}]"#);
+    let objects = [("a/.zarray", document.as_bytes())];
+    let read = |raise| {
+        let registry = Registry::default();
+        let hierarchy =
+            hyperslab::format::open_store_with(store(&objects), Limits::default(), registry, raise).unwrap();
+        let file = File::from_hierarchy(hierarchy, "test", &OpenOptions::default());
+        file.array("/a").unwrap().read_elements(Selection::all())
+    };
+    assert!(read(false).is_ok());
+    let error = read(true).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("chunk [0, 0]"), "{error}");
+}
+
+#[test]
+fn an_object_longer_than_a_chunk_may_be_is_not_read() {
+    let document = v2("\"|u1\"", "0", r#","more":0"#)
+        .replace("\"compressor\":null", r#""compressor":{"id":"zlib","level":1}"#);
+    let long = vec![0; 4096];
+    let objects = store(&[("a/.zarray", document.as_bytes()), ("a/0.0", &long)]);
+    let mut limits = Limits::default();
+    limits.chunk = 1024;
+    let file = open_with(objects, &OpenOptions::default().with_limits(limits));
+    assert_eq!(all::<u8>(&file, "/a").unwrap_err().kind(), ErrorKind::LimitExceeded);
+}
+
+#[test]
 fn order_f_and_nested_keys() {
     let document = v2("\"|u1\"", "null", r#","dimension_separator":"/""#).replace("\"C\"", "\"F\"");
     let file = open(&[("a/.zarray", document.as_bytes()), ("a/0/0", &[0, 3, 1, 4, 2, 5])]);

@@ -5,9 +5,10 @@ use super::location::Location;
 use super::walk::Walk;
 use super::{Address, Array, OpenOptions, resolve};
 use crate::error::{Context, ErrorKind, Result};
+use crate::exec::MissingChunks;
 use crate::model::{Fault, FileInfo, Hierarchy, NodeId};
 use crate::select::Selection;
-use crate::source::Traffic;
+use crate::source::{Store, Traffic};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -43,8 +44,14 @@ fn hierarchy(address: &Address, options: &OpenOptions) -> Result<Arc<dyn Hierarc
     let limits = options.limits.clone();
     match Location::open(address, options)? {
         Location::File(source, neighbours) => crate::format::open(source, neighbours, limits),
-        Location::Store(store) => crate::format::open_store(store, limits),
+        Location::Store(store) => store_hierarchy(store, options),
     }
+}
+
+/// The hierarchy in a store.
+pub(super) fn store_hierarchy(store: Arc<dyn Store>, options: &OpenOptions) -> Result<Arc<dyn Hierarchy>> {
+    let raise = options.missing == MissingChunks::Raise;
+    crate::format::open_store_with(store, options.limits.clone(), options.registry.clone(), raise)
 }
 
 /// What to call the file of an address in messages.

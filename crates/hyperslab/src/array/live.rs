@@ -4,7 +4,7 @@
 //! differences that are made where it is opened: it has no end but that of its source, nothing is kept from call to call,
 //! and whole operations are run again where the writer has torn them ([`Retry`](crate::model::Retry)).
 
-use super::file::name;
+use super::file::{name, store_hierarchy};
 use super::{Address, Array, File, Location, OpenOptions};
 use crate::error::{Context, Result};
 use crate::model::{ChunkRef, Retry, Storage};
@@ -28,7 +28,7 @@ pub fn open_swmr_with(address: impl Into<Address>, options: &OpenOptions) -> Res
     match Location::open(&address, options)? {
         Location::File(source, neighbours) => open_source(source, neighbours, name(&address), options),
         Location::Store(store) => {
-            let hierarchy = crate::format::open_store(store, options.limits.clone())?;
+            let hierarchy = store_hierarchy(store, options)?;
             Ok(File::from_hierarchy(hierarchy, name(&address), options))
         }
     }

@@ -215,7 +215,7 @@ impl Worker {
                 Ok(())
             }
             Fetch::Object { store, key } => {
-                let bytes = object(job, store, key, |store, key| store.get(key))?;
+                let bytes = object(job, store, key, |store, key| store.get_within(key, part.most))?;
                 self.stats.requests += 1;
                 self.object(job, task, bytes.as_deref(), slot)
             }

@@ -6,6 +6,7 @@ pub mod netcdf3;
 mod tests;
 pub mod zarr;
 
+use crate::codec::Registry;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::model::{Hierarchy, Retry};
@@ -60,8 +61,19 @@ fn open_as(
 
 /// Opens what is in `store`: a Zarr hierarchy.
 pub fn open_store(store: Arc<dyn Store>, limits: Limits) -> Result<Arc<dyn Hierarchy>> {
+    open_store_with(store, limits, Registry::default(), false)
+}
+
+/// The same with the codecs that indexes of shards and elements of any length may use; if `raise`, chunks of such elements
+/// that were never written are errors. What other chunks need is said when they are read.
+pub fn open_store_with(
+    store: Arc<dyn Store>,
+    limits: Limits,
+    registry: Registry,
+    raise: bool,
+) -> Result<Arc<dyn Hierarchy>> {
     let name = store.name();
-    let file: Arc<dyn Hierarchy> = Zarr::open(store, &limits).context(|| name)?;
+    let file: Arc<dyn Hierarchy> = Zarr::open(store, &limits, registry, raise).context(|| name)?;
     Ok(file)
 }
 

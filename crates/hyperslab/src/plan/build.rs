@@ -67,7 +67,7 @@ impl Part {
             .hint("select less"));
         }
         let mut part = Part::empty(origin.name, meta, region, projection, chunk, origin.pipeline.clone());
-        part.identity = origin.identity;
+        (part.identity, part.most) = (origin.identity, limits.chunk);
         part.tasks.reserve_exact(to_usize(part.projection.len())?);
         let mut finder = Finder { known: HashMap::new(), stores: HashMap::new() };
         if part.projection.is_empty() {
@@ -124,6 +124,7 @@ impl Part {
         Part {
             name: name.to_owned(),
             identity: 0,
+            most: u64::MAX,
             dtype: meta.dtype.clone(),
             fill: meta.fill_element.clone(),
             region,

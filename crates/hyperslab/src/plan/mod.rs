@@ -48,6 +48,8 @@ pub struct Part {
     pub(crate) name: String,
     /// Its number, for what is kept of it from read to read; 0: nothing is.
     pub(crate) identity: u64,
+    /// The most bytes of one encoded chunk.
+    pub(crate) most: u64,
     /// Its element type as stored.
     pub(crate) dtype: DType,
     /// One stored element for chunks that were never written; empty: zeros.

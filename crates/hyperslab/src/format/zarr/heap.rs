@@ -56,6 +56,8 @@ pub(super) struct VariableArray {
     /// The most bytes of a decoded chunk.
     pub(super) limit: u64,
     pub(super) decoded: Decoded,
+    /// Whether a chunk that was never written is an error.
+    pub(super) raise: bool,
 }
 
 pub(super) type Decoded = Cache<u64, Arc<Vec<Bytes>>>;
@@ -216,7 +218,11 @@ impl VariableArray {
                 ChunkRef::Absent => Ok(None),
             };
             bytes
-                .and_then(|b| b.map_or(Ok(Vec::new()), |b| self.decode(b)))
+                .and_then(|bytes| match bytes {
+                    Some(bytes) => self.decode(bytes),
+                    None if self.raise => Err(Error::new(ErrorKind::NotFound, "the chunk was never written")),
+                    None => Ok(Vec::new()),
+                })
                 .context(|| format!("chunk {:?}", coord.as_slice()))
         });
         for (chunk, slot) in chunks.iter().zip(&mut found) {

@@ -56,6 +56,9 @@ pub struct Zarr {
     notes: Vec<(&'static str, String)>,
     opened: Arc<Opened>,
     heap: Heap,
+    registry: Registry,
+    /// Whether chunks of elements of any length that were never written are errors.
+    raise: bool,
     /// Whether netCDF-C wrote it, which prints fill values with six digits.
     by_netcdf: bool,
 }
@@ -74,7 +77,13 @@ type Indexed = (Arc<dyn ChunkIndex>, Vec<u64>, Vec<u64>);
 
 impl Zarr {
     /// Opens the hierarchy whose root is the root of `store`. Fails with [`ErrorKind::Unsupported`] if there is none.
-    pub fn open(store: Arc<dyn Store>, limits: &Limits) -> Result<Arc<Zarr>> {
+    /// `registry` and `raise` are as for [`open_store_with`](super::open_store_with).
+    pub fn open(
+        store: Arc<dyn Store>,
+        limits: &Limits,
+        registry: Registry,
+        raise: bool,
+    ) -> Result<Arc<Zarr>> {
         let opened = Opened::new(store.clone());
         let mut zarr = Zarr {
             store,
@@ -84,6 +93,8 @@ impl Zarr {
             notes: Vec::new(),
             opened,
             heap: Heap::default(),
+            registry,
+            raise,
             by_netcdf: false,
         };
         if zarr.store.hints().latency == Latency::Remote {
@@ -271,9 +282,10 @@ impl Zarr {
             Fill::Undefined => Bytes::new(),
             Fill::Value(bytes) => Bytes::copy_from_slice(bytes),
         };
-        let order = codecs.order.clone();
+        let (order, raise) = (codecs.order.clone(), self.raise);
         let (limit, decoded) = (self.limits.chunk, heap::nothing_decoded());
-        self.heap.add(path, VariableArray { kind, index, chunk, grid, order, stages, fill, limit, decoded })
+        self.heap
+            .add(path, VariableArray { kind, index, chunk, grid, order, stages, fill, limit, decoded, raise })
     }
 }
 
@@ -344,10 +356,9 @@ impl Hierarchy for Zarr {
     fn array(&self, node: &NodeId) -> Result<(ArrayMeta, Storage)> {
         let path = path_of(node)?;
         let document = self.array_document(path)?;
-        let registry = Registry::default();
         let dtype = document.dtype();
         element_count(&document.shape)?;
-        let (index, chunk, grid) = self.chunks(path, &document, &registry)?;
+        let (index, chunk, grid) = self.chunks(path, &document, &self.registry)?;
         let space = match document.shape.as_slice() {
             [] => Dataspace::Scalar,
             dims => Dataspace::Simple { dims: dims.to_vec(), max: dims.iter().map(|&d| Some(d)).collect() },
@@ -371,7 +382,7 @@ impl Hierarchy for Zarr {
             Element::Variable(kind) => {
                 let place = (index, chunk.clone(), grid);
                 let (pointers, element) =
-                    self.variable(path, *kind, &document.codecs, &document.fill, place, &registry)?;
+                    self.variable(path, *kind, &document.codecs, &document.fill, place, &self.registry)?;
                 for filter in &document.codecs.filters {
                     if let crate::codec::FilterSpec::Zarr { name, .. } = filter {
                         notes.push(("codec", name.clone()));

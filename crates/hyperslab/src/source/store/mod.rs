@@ -16,7 +16,7 @@ pub use directory::DirectoryStore;
 pub use memory::MemoryStore;
 pub use zip::ZipStore;
 
-use super::{ByteRange, ReadHints, Source, Traffic};
+use super::{ByteRange, Latency, ReadHints, Source, Traffic};
 use crate::error::{Error, ErrorKind, Result};
 use bytes::Bytes;
 use std::fmt;
@@ -103,6 +103,22 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The whole object.
     fn get(&self, key: &str) -> Result<Option<Bytes>> {
         one(self.get_many(&[Get::whole(key)]))
+    }
+
+    /// The whole object, if it has at most `most` bytes; a longer one is [`ErrorKind::LimitExceeded`] before anything is
+    /// allocated for it. Far away, where asking for its length is another request, the bound is that of the client.
+    fn get_within(&self, key: &str, most: u64) -> Result<Option<Bytes>> {
+        if self.hints().latency != Latency::Remote {
+            match self.len(key)? {
+                Some(length) if length > most => {
+                    return Err(Error::limit(format!("bytes of {key}"), length.into(), most.into())
+                        .hint("raise --max-memory, or Limits::chunk in the library"));
+                }
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
+        self.get(key)
     }
 
     /// A range of an object.
