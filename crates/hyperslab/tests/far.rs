@@ -76,12 +76,13 @@ fn two_thousand_objects_are_listed_in_few_requests() {
 
 #[test]
 fn reading_much_takes_little_longer_than_the_transfer() {
-    // A link with a latency and connections of a limited rate.
-    let server = serve("far_chunks.h5", LATENCY, 20 << 20);
+    // A link with a latency and connections of a limited rate, so slow that what this machine does beside counts little.
+    let server = serve("far_chunks.h5", LATENCY, 6 << 20);
     let url = server.url("/far_chunks.h5");
     let ranges: Vec<_> = (0..100).map(|i| ByteRange::new(4016 + (i << 20), 1 << 20)).collect();
     let mut ratios = Vec::new();
-    for _ in 0..3 {
+    // Other tests run too: what it takes when it is given the room counts.
+    while ratios.len() < 6 && !ratios.iter().any(|&ratio| ratio <= 1.3) {
         let bare = HttpSource::open(&url, &RemoteOptions::default()).unwrap();
         let begun = Instant::now();
         bare.read(&ranges).unwrap();
@@ -92,10 +93,8 @@ fn reading_much_takes_little_longer_than_the_transfer() {
         assert_eq!(data.len(), 100 << 18);
         ratios.push(begun.elapsed().as_secs_f64() / transfer.as_secs_f64());
     }
-    let best = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    eprintln!("100 chunks of 1 MiB: {best:.2} times the bare transfer");
-    // Other tests run beside this one, so that it is given some room; the aim is 1.3.
-    assert!(best < 3.0, "{ratios:?}");
+    eprintln!("100 chunks of 1 MiB: {ratios:.2?} times the bare transfer");
+    assert!(ratios.iter().any(|&ratio| ratio <= 1.3), "{ratios:?}");
 }
 
 #[test]

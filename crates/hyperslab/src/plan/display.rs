@@ -92,6 +92,9 @@ impl ReadPlan {
     }
 }
 
+/// Bytes of a request that are worth a connection of their own.
+const SHARE: u64 = 1 << 20;
+
 impl Part {
     /// What a unit asks of each source for those of its tasks that are wanted, by their number in the unit.
     pub(crate) fn requests(
@@ -120,7 +123,11 @@ impl Part {
             for (&source, ranges) in &mut wanted {
                 ranges.sort_unstable();
                 let hints = self.hints.get(source).copied().unwrap_or(super::NO_HINTS);
-                *ranges = merge(ranges, hints.gap, hints.max_merged).into_iter().map(|m| m.range).collect();
+                // Long requests are no use where short ones could run side by side.
+                let all = ranges.iter().fold(0u64, |sum, range| sum.saturating_add(range.length));
+                let share = all.div_ceil(hints.concurrency.max(1) as u64).max(SHARE);
+                let most = hints.max_merged.min(share);
+                *ranges = merge(ranges, hints.gap, most).into_iter().map(|m| m.range).collect();
             }
         }
         Ok(wanted)
