@@ -11,6 +11,7 @@ mod readme;
 mod robust;
 mod s3;
 mod selection;
+mod staged;
 mod threads;
 
 /// The folder of shared material beside the repository, if it is there: the corpus, the oracle.

@@ -84,15 +84,15 @@ impl HashPlan {
     pub(super) fn new(ledger: &Ledger, known: impl Fn(u32, u64) -> bool) -> HashPlan {
         let height = ledger.height();
         let mut plan = HashPlan { steps: Vec::new(), height };
-        if !known(0, 0) {
-            plan.steps.push(HashStep { slab: 0, offset: 0, extent: Coord::from_slice(&ledger.chunk) });
-        }
         for at in 0..ledger.map.len() {
             let (slab, offset) = ledger.map.get(at);
             if ledger.is_staged(slab) && !known(slab, offset / height) {
                 let extent = ledger.extent(&ledger.map.coord(at), &ledger.shape);
                 plan.steps.push(HashStep { slab, offset, extent });
             }
+        }
+        if ledger.map.len() > 0 && !known(0, 0) {
+            plan.steps.push(HashStep { slab: 0, offset: 0, extent: Coord::from_slice(&ledger.chunk) });
         }
         // No two chunks share a place on a staged slab.
         plan.steps.sort_by_key(|s| (s.slab, s.offset));

@@ -142,9 +142,9 @@ impl fmt::Display for ChunkMap {
             return writeln!(f, "  # {} chunks", self.len());
         }
         let indices: Vec<u64> = self.slab_indices.iter().map(|&n| n.into()).collect();
-        writeln!(f, "  slab_indices:")?;
+        writeln!(f, "slab_indices:")?;
         print(f, &self.grid, &indices)?;
-        writeln!(f, "  slab_offsets:")?;
+        writeln!(f, "slab_offsets:")?;
         print(f, &self.grid, &self.slab_offsets)
     }
 }

@@ -174,7 +174,6 @@ impl Selected {
         // One list of one-dimensional pairs for each selector.
         let lists: Vec<Vec<AxisPair>> =
             part.pieces.iter().enumerate().map(|(i, piece)| self.spans(i, piece)).collect();
-        let shown = self.shown();
         let mut pairs = Vec::new();
         let mut at = vec![0usize; lists.len()];
         if lists.iter().any(Vec::is_empty) {
@@ -183,16 +182,14 @@ impl Selected {
         loop {
             let mut slab = vec![Span { start: 0, count: 1, step: 1 }; self.chunk.len().max(1)];
             let mut other = Vec::with_capacity(lists.len());
-            for ((list, &choice), &shown) in lists.iter().zip(&at).zip(&shown) {
+            for (list, &choice) in lists.iter().zip(&at) {
                 let Some((axes, result)) = list.get(choice) else { continue };
                 for (axis, span) in axes {
                     if let Some(slot) = slab.get_mut(*axis) {
                         *slot = *span;
                     }
                 }
-                if shown {
-                    other.push(*result);
-                }
+                other.push(*result);
             }
             if let Some(first) = slab.first_mut() {
                 first.start = first.start.saturating_add(offset);
@@ -209,20 +206,6 @@ impl Selected {
                 at[axis] = 0;
             }
         }
-    }
-
-    /// Which axes of the box the caller sees: not those of single indices.
-    fn shown(&self) -> Vec<bool> {
-        let (extents, shape) = (self.region.extents(), self.region.shape());
-        let mut hidden = extents.len().saturating_sub(shape.len());
-        extents
-            .iter()
-            .map(|&n| {
-                let hide = n == 1 && hidden > 0;
-                hidden -= usize::from(hide);
-                !hide
-            })
-            .collect()
     }
 
     /// The one-dimensional pairs of one selector in one chunk: its axes in the chunk, and the axis of the result.

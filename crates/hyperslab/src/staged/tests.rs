@@ -51,12 +51,12 @@ SetItemPlan
   slabs[2][0:2, 1:2] = value[0:2, 0:1]
   slabs[2][2:3, 1:2] = value[2:3, 0:1]
   slabs[2][4:5, 0:2] = value[2:3, 1:3]
-  slab_indices:
+slab_indices:
 [[1 1 1 1]
  [1 2 3 1]
  [1 2 2 1]
  [1 1 1 1]]
-  slab_offsets:
+slab_offsets:
 [[ 0  2  4  6]
  [ 8  0  0 14]
  [16  2  4 22]
