@@ -138,6 +138,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         look: Zmap,
     },
+    /// List the codecs that arrays may be encoded with, as HDF5, numcodecs (Zarr 2) and Zarr 3 spell them.
+    Codecs(Codecs),
     /// Print a completion script for a shell.
     #[command(
         after_help = "Examples:\n  hyperslab completions bash > ~/.local/share/bash-completion/completions/hyperslab\n  hyperslab completions zsh > ~/.zfunc/_hyperslab"
@@ -300,6 +302,16 @@ pub(crate) struct Get {
     /// Print the corners of large results as text; so it is done anyway on a terminal.
     #[arg(long, conflicts_with = "all")]
     pub(crate) short: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Columns: id, number of the HDF5 filter, what can be done, JSON of numcodecs, JSON of Zarr 3.\n\nExamples:\n  hyperslab codecs\n  hyperslab codecs --json | jq 'select(.hdf5 == 32015)'"
+)]
+pub(crate) struct Codecs {
+    /// One JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@
 
 mod args;
 mod check;
+mod codecs;
 mod describe;
 mod dump;
 mod get;
@@ -47,6 +48,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
         Command::Plan(plan) => plan::run(plan, &options, &mut out).map(|()| true),
         Command::Check(check) => check::run(check, &options, &mut out),
         Command::Zmap { look } => zmap::run(look, &options, &mut out).map(|()| true),
+        Command::Codecs(codecs) => codecs::run(codecs, &mut out).map(|()| true),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), "hyperslab", &mut script);

@@ -213,6 +213,21 @@ fn chunks_that_were_never_written_are_what_the_user_says() {
 }
 
 #[test]
+fn codecs_are_listed_in_every_spelling() {
+    let table = run(&["codecs"]).stdout;
+    let table = String::from_utf8(table).unwrap();
+    let zlib = table.lines().find(|line| line.starts_with("zlib ")).unwrap();
+    let v3 = r#"{"name":"numcodecs.zlib","configuration":{"level":1}}"#;
+    assert!(zlib.contains(r#"  {"id":"zlib","level":1}  "#) && zlib.ends_with(v3), "{zlib}");
+    assert!(zlib.contains("      1  encode, decode"), "{zlib}");
+    let lines = String::from_utf8(run(&["codecs", "--json"]).stdout).unwrap();
+    let codecs: Vec<serde_json::Value> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(codecs.len(), table.lines().count());
+    let zstd = codecs.iter().find(|c| c["hdf5"] == 32015).unwrap();
+    assert_eq!((&zstd["id"], &zstd["numcodecs"]["level"]), (&"zstd".into(), &0.into()));
+}
+
+#[test]
 fn plan_names_the_chunks() {
     let plan = stdout(&["plan", "FILE::/current[0, 10:20]"]);
     assert!(plan.contains("chunk [0, 0, 0]") && plan.contains("chunk [0, 0, 1]"), "{plan}");

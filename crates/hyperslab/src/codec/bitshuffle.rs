@@ -4,6 +4,7 @@
 //! With a compressor the decoded length (8 bytes) and the bytes of a block (4 bytes) come first and every block has its
 //! encoded length (4 bytes) in front, all big-endian.
 
+use super::spelling::{Hdf5, Spelling};
 use super::{
     BindContext, Codec, Scratch, check_max, configuration, corrupt, lz4, set_len, wrong_length, zstandard,
 };
@@ -44,9 +45,40 @@ pub(super) fn bind(parameters: &[u32], context: &BindContext) -> Result<Arc<dyn 
     Ok(Arc::new(Bitshuffle { size, block, compressor }))
 }
 
+/// In all three.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "bitshuffle",
+    numcodecs: r#"{"id":"bitshuffle","elementsize":4,"blocksize":0,"cname":"lz4"}"#,
+    v3: r#"{"name":"numcodecs.bitshuffle","configuration":{"elementsize":4,"blocksize":0,"cname":"lz4"}}"#,
+    hdf5: Some(Hdf5 { number: HDF5_ID, bind: bind, to_json: to_json, to_parameters: to_parameters }),
+    json: Some(bind_json),
+    encodes: true,
+};
+
+fn to_json(parameters: &[u32]) -> Vec<(&'static str, Json)> {
+    let value = |i: usize| parameters.get(i).copied().unwrap_or(0);
+    let number = |i| Json::Integer(i128::from(value(i)));
+    let name = match value(4) {
+        0 => Json::Text("none".into()),
+        2 => Json::Text("lz4".into()),
+        3 => Json::Text("zstd".into()),
+        other => Json::Integer(i128::from(other)),
+    };
+    let mut members = vec![("elementsize", number(2)), ("blocksize", number(3)), ("cname", name)];
+    if parameters.len() > 5 {
+        members.push(("clevel", Json::Integer(i128::from(value(5) as i32))));
+    }
+    members
+}
+
 /// Zarr's `bitshuffle`: `elementsize` and `blocksize` in elements, 0 and none by default, and `cname`: `none`, `lz4` or
 /// `zstd` with `clevel`.
-pub(super) fn bind_json(configuration: &Json, context: &BindContext) -> Result<Arc<dyn Codec>> {
+fn bind_json(configuration: &Json, context: &BindContext) -> Result<Arc<dyn Codec>> {
+    bind(&to_parameters(configuration, context)?, context)
+}
+
+/// The filter's own version, 0.4, first.
+fn to_parameters(configuration: &Json, _: &BindContext) -> Result<Vec<u32>> {
     let number = |name, high| configuration::integer(configuration, name, 0, 0, high);
     let compressor = match configuration::text(configuration, "cname")? {
         None | Some("none") => 0,
@@ -56,7 +88,12 @@ pub(super) fn bind_json(configuration: &Json, context: &BindContext) -> Result<A
     };
     let (size, block) =
         (number("elementsize", MAX_SIZE as i64)? as u32, number("blocksize", 1 << 28)? as u32);
-    bind(&[0, 4, size, block, compressor, number("clevel", 22)? as u32], context)
+    let mut parameters = vec![0, 4, size, block, compressor];
+    if configuration.get("clevel").is_some() {
+        parameters
+            .push(configuration::integer(configuration, "clevel", 0, i32::MIN.into(), 22)? as i32 as u32);
+    }
+    Ok(parameters)
 }
 
 /// HDF5 elements have at most 2^32 bytes; a block of eight must stay below that.

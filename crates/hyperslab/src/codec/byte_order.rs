@@ -1,11 +1,32 @@
 //! Zarr 3's `bytes` (once `endian`): numbers in one byte order. A stage of its own only where the other order than that
 //! of the type before it is stored; otherwise the bytes are as they are.
 
+use super::spelling::Spelling;
 use super::{BindContext, Codec, Scratch, check_max, set_len, wrong_length};
 use crate::dtype::{ByteOrder, DType, Packing};
 use crate::error::Result;
 use crate::json::{Json, wrong_member};
 use std::sync::Arc;
+
+/// In Zarr.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "bytes",
+    numcodecs: "",
+    v3: r#"{"name":"bytes","configuration":{"endian":"little"}}"#,
+    hdf5: None,
+    json: Some(bind_json),
+    encodes: true,
+};
+
+/// In Zarr.
+pub(super) const ENDIAN: Spelling = Spelling {
+    id: "endian",
+    numcodecs: "",
+    v3: r#"{"name":"endian","configuration":{"endian":"little"}}"#,
+    hdf5: None,
+    json: Some(bind_json),
+    encodes: true,
+};
 
 /// `endian`: `little` or `big`; may be missing where elements are single bytes.
 pub(super) fn bind_json(configuration: &Json, context: &BindContext) -> Result<Arc<dyn Codec>> {

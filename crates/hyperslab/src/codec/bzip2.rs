@@ -1,5 +1,6 @@
 //! bzip2 streams: HDF5 filter 307.
 
+use super::spelling::{Hdf5, Spelling, json_to_level, level_to_json};
 use super::{BindContext, Codec, Scratch, configuration, stream};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
@@ -10,6 +11,16 @@ use std::sync::Arc;
 
 /// HDF5's number of this filter.
 pub(super) const HDF5_ID: u16 = 307;
+
+/// In all three.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "bz2",
+    numcodecs: r#"{"id":"bz2","level":1}"#,
+    v3: r#"{"name":"numcodecs.bz2","configuration":{"level":1}}"#,
+    hdf5: Some(Hdf5 { number: HDF5_ID, bind: bind, to_json: level_to_json, to_parameters: json_to_level }),
+    json: Some(bind_json),
+    encodes: true,
+};
 
 /// HDF5: one parameter, the block size in units of 100 kB.
 pub(super) fn bind(parameters: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {

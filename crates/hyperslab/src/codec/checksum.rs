@@ -1,19 +1,50 @@
 //! Checksums of Zarr: `crc32`, `crc32c` and `adler32`, four little-endian bytes before or behind the data.
 
+use super::spelling::Spelling;
 use super::{BindContext, Codec, Scratch, check_max, corrupt};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Json, wrong_member};
 use std::sync::Arc;
+
+/// In Zarr.
+pub(super) const CRC32: Spelling = Spelling {
+    id: "crc32",
+    numcodecs: r#"{"id":"crc32","location":"start"}"#,
+    v3: r#"{"name":"numcodecs.crc32","configuration":{"location":"start"}}"#,
+    hdf5: None,
+    json: Some(bind_crc32),
+    encodes: true,
+};
 
 /// `location`, `start` or `end`, by default `start`.
 pub(super) fn bind_crc32(configuration: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
     bind("crc32", crc32, configuration, true)
 }
 
+/// In Zarr.
+pub(super) const ADLER32: Spelling = Spelling {
+    id: "adler32",
+    numcodecs: r#"{"id":"adler32","location":"start"}"#,
+    v3: r#"{"name":"numcodecs.adler32","configuration":{"location":"start"}}"#,
+    hdf5: None,
+    json: Some(bind_adler32),
+    encodes: true,
+};
+
 /// `location`, by default `start`.
 pub(super) fn bind_adler32(configuration: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
     bind("adler32", adler32, configuration, true)
 }
+
+/// In Zarr.
+pub(super) const CRC32C: Spelling = Spelling {
+    id: "crc32c",
+    numcodecs: r#"{"id":"crc32c","location":"start"}"#,
+    v3: r#"{"name":"crc32c"}"#,
+    hdf5: None,
+    json: Some(bind_crc32c),
+    encodes: true,
+};
 
 /// `location`, by default `end`, the only place that Zarr 3 has.
 pub(super) fn bind_crc32c(configuration: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {

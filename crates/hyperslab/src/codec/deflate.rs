@@ -1,6 +1,7 @@
 //! Deflate in a zlib envelope (RFC 1950): HDF5 filter 1.
 
 use super::backend::Failure;
+use super::spelling::{Hdf5, Spelling, json_to_level, level_to_json};
 use super::{BindContext, Codec, Scratch, configuration, corrupt};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
@@ -9,6 +10,16 @@ use std::sync::Arc;
 
 /// HDF5's number of this filter.
 pub(super) const HDF5_ID: u16 = 1;
+
+/// In all three.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "zlib",
+    numcodecs: r#"{"id":"zlib","level":1}"#,
+    v3: r#"{"name":"numcodecs.zlib","configuration":{"level":1}}"#,
+    hdf5: Some(Hdf5 { number: HDF5_ID, bind: bind, to_json: level_to_json, to_parameters: json_to_level }),
+    json: Some(bind_json),
+    encodes: true,
+};
 
 /// HDF5: one parameter, the level.
 pub(super) fn bind(parameters: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {

@@ -1,11 +1,22 @@
 //! Numcodecs' filters that store each number as another one: `astype`, `quantize`, `fixedscaleoffset`, `delta`.
 
 use super::configuration::{self, Scalar, ScalarKind};
+use super::spelling::Spelling;
 use super::{BindContext, Codec, Scratch, check_max, corrupt, set_len};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
 use std::sync::Arc;
+
+/// In Zarr.
+pub(super) const ASTYPE: Spelling = Spelling {
+    id: "astype",
+    numcodecs: r#"{"id":"astype","encode_dtype":"<i2","decode_dtype":"<i4"}"#,
+    v3: r#"{"name":"numcodecs.astype","configuration":{"encode_dtype":"<i2","decode_dtype":"<i4"}}"#,
+    hdf5: None,
+    json: Some(bind_astype),
+    encodes: true,
+};
 
 /// `astype`: `encode_dtype`, and `decode_dtype`, the type of the array.
 pub(super) fn bind_astype(configuration: &Json, context: &BindContext) -> Result<Arc<dyn Codec>> {
@@ -13,6 +24,16 @@ pub(super) fn bind_astype(configuration: &Json, context: &BindContext) -> Result
     let decoded = configuration::dtype(configuration, "decode_dtype", context.dtype)?;
     bind("astype", &decoded, encoded, Map::Cast)
 }
+
+/// In Zarr.
+pub(super) const QUANTIZE: Spelling = Spelling {
+    id: "quantize",
+    numcodecs: r#"{"id":"quantize","digits":2,"dtype":"<f8","astype":"<f4"}"#,
+    v3: r#"{"name":"numcodecs.quantize","configuration":{"digits":2,"dtype":"<f8","astype":"<f4"}}"#,
+    hdf5: None,
+    json: Some(bind_quantize),
+    encodes: true,
+};
 
 /// `quantize`: `digits`, `dtype`, and `astype`, by default the same. Decoding does not undo the rounding.
 pub(super) fn bind_quantize(configuration: &Json, context: &BindContext) -> Result<Arc<dyn Codec>> {
@@ -24,6 +45,16 @@ pub(super) fn bind_quantize(configuration: &Json, context: &BindContext) -> Resu
     bind("quantize", &decoded, encoded, Map::Quantize { scale: bits.exp2() })
 }
 
+/// In Zarr.
+pub(super) const SCALE: Spelling = Spelling {
+    id: "fixedscaleoffset",
+    numcodecs: r#"{"id":"fixedscaleoffset","scale":10,"offset":0,"dtype":"<f8","astype":"<i2"}"#,
+    v3: r#"{"name":"numcodecs.fixedscaleoffset","configuration":{"scale":10,"offset":0,"dtype":"<f8","astype":"<i2"}}"#,
+    hdf5: None,
+    json: Some(bind_scale),
+    encodes: true,
+};
+
 /// `fixedscaleoffset`: stored is (x − `offset`) × `scale`, rounded, as `astype`; `dtype` is the type of the array.
 pub(super) fn bind_scale(configuration: &Json, context: &BindContext) -> Result<Arc<dyn Codec>> {
     let decoded = configuration::dtype(configuration, "dtype", context.dtype)?;
@@ -32,6 +63,16 @@ pub(super) fn bind_scale(configuration: &Json, context: &BindContext) -> Result<
     let offset = configuration::float(configuration, "offset")?;
     bind("fixedscaleoffset", &decoded, encoded, Map::Scale { scale, offset })
 }
+
+/// In Zarr.
+pub(super) const DELTA: Spelling = Spelling {
+    id: "delta",
+    numcodecs: r#"{"id":"delta","dtype":"<i4","astype":"<i2"}"#,
+    v3: r#"{"name":"numcodecs.delta","configuration":{"dtype":"<i4","astype":"<i2"}}"#,
+    hdf5: None,
+    json: Some(bind_delta),
+    encodes: true,
+};
 
 /// `delta`: the first number, then differences, as `astype`; `dtype` is the type of the array.
 pub(super) fn bind_delta(configuration: &Json, context: &BindContext) -> Result<Arc<dyn Codec>> {

@@ -1,5 +1,6 @@
 //! Fletcher's checksum behind the data: HDF5 filter 3.
 
+use super::spelling::{Hdf5, Spelling};
 use super::{BindContext, Codec, Scratch, check_max, corrupt};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
@@ -12,6 +13,16 @@ pub(super) const HDF5_ID: u16 = 3;
 pub(super) fn bind(_: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {
     Ok(Arc::new(Fletcher32))
 }
+
+/// In all three.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "fletcher32",
+    numcodecs: r#"{"id":"fletcher32"}"#,
+    v3: r#"{"name":"numcodecs.fletcher32"}"#,
+    hdf5: Some(Hdf5 { number: HDF5_ID, bind, to_json: |_| Vec::new(), to_parameters: |_, _| Ok(Vec::new()) }),
+    json: Some(bind_json),
+    encodes: true,
+};
 
 /// Zarr's `fletcher32`: no configuration.
 pub(super) fn bind_json(_: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {

@@ -1,11 +1,22 @@
 //! Deflate in a gzip envelope (RFC 1952): Zarr's `gzip`.
 
+use super::spelling::Spelling;
 use super::{BindContext, Codec, Scratch, configuration, stream};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
 use flate2::Compression;
 use std::io::Write;
 use std::sync::Arc;
+
+/// In Zarr.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "gzip",
+    numcodecs: r#"{"id":"gzip","level":1}"#,
+    v3: r#"{"name":"gzip","configuration":{"level":5}}"#,
+    hdf5: None,
+    json: Some(bind_json),
+    encodes: true,
+};
 
 /// `level`.
 pub(super) fn bind_json(configuration: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {

@@ -3,6 +3,7 @@
 //! Decoded length (8 bytes) and block length (4 bytes), then every block with its encoded length (4 bytes) in front, all
 //! big-endian. A block whose encoded length is its decoded one is stored as it is.
 
+use super::spelling::{Hdf5, Spelling, json_to_parameters, parameters_to_json};
 use super::{BindContext, Codec, Scratch, check_max, corrupt, set_len, wrong_length};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
@@ -19,6 +20,31 @@ pub(super) fn bind(parameters: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>
     };
     Ok(Arc::new(Lz4 { block }))
 }
+
+/// Zarr's.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "lz4",
+    numcodecs: r#"{"id":"lz4","acceleration":1}"#,
+    v3: r#"{"name":"numcodecs.lz4","configuration":{"acceleration":1}}"#,
+    hdf5: None,
+    json: Some(bind_json),
+    encodes: true,
+};
+
+/// HDF5's, under a name of its own since its framing is another.
+pub(super) const HDF5_LZ4: Spelling = Spelling {
+    id: "hdf5lz4",
+    numcodecs: r#"{"id":"hdf5lz4","parameters":[1073741824]}"#,
+    v3: r#"{"name":"hdf5lz4","configuration":{"parameters":[1073741824]}}"#,
+    hdf5: Some(Hdf5 {
+        number: HDF5_ID,
+        bind: bind,
+        to_json: parameters_to_json,
+        to_parameters: json_to_parameters,
+    }),
+    json: Some(|configuration, context| bind(&json_to_parameters(configuration, context)?, context)),
+    encodes: true,
+};
 
 /// Zarr's `lz4`, in numcodecs' framing: the decoded length (4 bytes, little-endian), then one block. `acceleration` is of
 /// the encoder only.

@@ -1,12 +1,28 @@
 //! LZF, the format of liblzf: HDF5 filter 32000, h5py's own.
 
 use super::lz::{Matcher, Output, common};
+use super::spelling::{Hdf5, Spelling, json_to_parameters, parameters_to_json};
 use super::{BindContext, Codec, Scratch, corrupt, set_len, wrong_length};
 use crate::error::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
 /// HDF5's number of this filter.
 pub(super) const HDF5_ID: u16 = 32000;
+
+/// HDF5's, under its own name with its own parameters.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "lzf",
+    numcodecs: r#"{"id":"lzf","parameters":[4,261,20000]}"#,
+    v3: r#"{"name":"lzf","configuration":{"parameters":[4,261,20000]}}"#,
+    hdf5: Some(Hdf5 {
+        number: HDF5_ID,
+        bind: bind,
+        to_json: parameters_to_json,
+        to_parameters: json_to_parameters,
+    }),
+    json: Some(|configuration, context| bind(&json_to_parameters(configuration, context)?, context)),
+    encodes: true,
+};
 
 /// HDF5: revision of the filter, version of LZF, bytes of a chunk. None of them changes how to decode.
 pub(super) fn bind(_: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {

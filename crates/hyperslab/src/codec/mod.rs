@@ -18,14 +18,17 @@ mod gzip;
 mod lz;
 mod lz4;
 mod lzf;
+mod lzma;
 mod nbit;
 mod packbits;
+mod pcodec;
 mod pipeline;
 mod quantize;
 mod registry;
 mod scaleoffset;
 mod scratch;
 mod shuffle;
+mod spelling;
 mod stream;
 mod szip;
 #[cfg(test)]
@@ -37,6 +40,7 @@ mod zstandard;
 pub use pipeline::Pipeline;
 pub use registry::{Bind, BindJson, Registry, filter_name};
 pub use scratch::Scratch;
+pub use spelling::{Hdf5, SPELLINGS, Spelling};
 
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};

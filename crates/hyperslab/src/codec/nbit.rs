@@ -4,12 +4,28 @@
 //! highest first. Bits outside them decode to zero.
 
 use super::bits::{BitReader, BitWriter};
+use super::spelling::{Hdf5, Spelling, json_to_parameters, parameters_to_json};
 use super::{BindContext, Codec, Scratch, check_max, corrupt, set_len, wrong_length};
 use crate::error::{Error, Result};
 use std::sync::Arc;
 
 /// HDF5's number of this filter.
 pub(super) const HDF5_ID: u16 = 5;
+
+/// HDF5's, under its own name with its own parameters.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "nbit",
+    numcodecs: r#"{"id":"nbit","parameters":[8,0,5000,1,4,0,3,0]}"#,
+    v3: r#"{"name":"nbit","configuration":{"parameters":[8,0,5000,1,4,0,3,0]}}"#,
+    hdf5: Some(Hdf5 {
+        number: HDF5_ID,
+        bind: bind,
+        to_json: parameters_to_json,
+        to_parameters: json_to_parameters,
+    }),
+    json: Some(|configuration, context| bind(&json_to_parameters(configuration, context)?, context)),
+    encodes: true,
+};
 
 /// HDF5: number of parameters, whether all bits are significant, elements of a chunk, then the type (see [`Kind`]).
 pub(super) fn bind(parameters: &[u32], context: &BindContext) -> Result<Arc<dyn Codec>> {

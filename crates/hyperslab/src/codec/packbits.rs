@@ -1,11 +1,22 @@
 //! Numcodecs' `packbits`: eight truth values in a byte, the first in the highest bit, and in front the number of unused
 //! bits at the end.
 
+use super::spelling::Spelling;
 use super::{BindContext, Codec, Scratch, check_max, corrupt, set_len};
 use crate::dtype::{ByteOrder, DType, IntegerType};
 use crate::error::Result;
 use crate::json::Json;
 use std::sync::Arc;
+
+/// In Zarr.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "packbits",
+    numcodecs: r#"{"id":"packbits"}"#,
+    v3: r#"{"name":"numcodecs.packbits"}"#,
+    hdf5: None,
+    json: Some(bind_json),
+    encodes: true,
+};
 
 /// No configuration.
 pub(super) fn bind_json(_: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {

@@ -3,6 +3,7 @@
 //! They round numbers before other filters compress them; what they leave are ordinary numbers, so that decoding gives
 //! the bytes as they are.
 
+use super::spelling::Spelling;
 use super::{BindContext, Codec, Scratch, check_max, wrong_length};
 use crate::error::{Error, Result};
 use crate::json::Json;
@@ -14,6 +15,16 @@ pub(super) const HDF5_IDS: [u16; 2] = [32022, 32023];
 pub(super) fn bind(_: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {
     Ok(Arc::new(Quantize))
 }
+
+/// In Zarr.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "bitround",
+    numcodecs: r#"{"id":"bitround","keepbits":10}"#,
+    v3: r#"{"name":"numcodecs.bitround","configuration":{"keepbits":10}}"#,
+    hdf5: None,
+    json: Some(bind_json),
+    encodes: false,
+};
 
 /// Zarr's `bitround`: `keepbits` of each mantissa. Zarr's `quantize` is another codec.
 pub(super) fn bind_json(_: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {

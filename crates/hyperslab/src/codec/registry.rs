@@ -1,11 +1,9 @@
 //! From what a file says about a stage to the stage itself.
 
 use super::pipeline::{Pipeline, Stage};
+use super::quantize;
+use super::spelling::SPELLINGS;
 use super::{BindContext, Codec, FilterSpec};
-use super::{
-    bitshuffle, blosc, byte_order, bzip2, checksum, deflate, elementwise, fletcher32, gzip, lz4, lzf, nbit,
-    packbits, quantize, scaleoffset, shuffle, szip, transpose, zfp, zstandard,
-};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
 use std::collections::BTreeMap;
@@ -29,48 +27,13 @@ pub struct Registry {
 
 impl Default for Registry {
     fn default() -> Self {
-        let hdf5: [(u16, Bind); 16] = [
-            (deflate::HDF5_ID, deflate::bind),
-            (shuffle::HDF5_ID, shuffle::bind),
-            (fletcher32::HDF5_ID, fletcher32::bind),
-            (szip::HDF5_ID, szip::bind),
-            (nbit::HDF5_ID, nbit::bind),
-            (scaleoffset::HDF5_ID, scaleoffset::bind),
-            (bzip2::HDF5_ID, bzip2::bind),
-            (lzf::HDF5_ID, lzf::bind),
-            (lz4::HDF5_ID, lz4::bind),
-            (blosc::HDF5_ID, blosc::bind),
-            (blosc::HDF5_ID_2, blosc::bind_2),
-            (bitshuffle::HDF5_ID, bitshuffle::bind),
-            (zfp::HDF5_ID, zfp::bind),
-            (zstandard::HDF5_ID, zstandard::bind),
-            (quantize::HDF5_IDS[0], quantize::bind),
-            (quantize::HDF5_IDS[1], quantize::bind),
-        ];
-        let zarr: [(&str, BindJson); 21] = [
-            ("zlib", deflate::bind_json),
-            ("gzip", gzip::bind_json),
-            ("zstd", zstandard::bind_json),
-            ("blosc", blosc::bind_json),
-            ("lz4", lz4::bind_json),
-            ("bz2", bzip2::bind_json),
-            ("shuffle", shuffle::bind_json),
-            ("bitshuffle", bitshuffle::bind_json),
-            ("delta", elementwise::bind_delta),
-            ("fixedscaleoffset", elementwise::bind_scale),
-            ("quantize", elementwise::bind_quantize),
-            ("astype", elementwise::bind_astype),
-            ("bitround", quantize::bind_json),
-            ("packbits", packbits::bind_json),
-            ("crc32", checksum::bind_crc32),
-            ("crc32c", checksum::bind_crc32c),
-            ("adler32", checksum::bind_adler32),
-            ("fletcher32", fletcher32::bind_json),
-            ("transpose", transpose::bind_json),
-            ("bytes", byte_order::bind_json),
-            ("endian", byte_order::bind_json),
-        ];
-        Registry { hdf5: hdf5.into(), zarr: zarr.into() }
+        let known = SPELLINGS.iter();
+        let mut hdf5: BTreeMap<u16, Bind> =
+            known.clone().filter_map(|s| s.hdf5.map(|h| (h.number, h.bind))).collect();
+        // What they round before encoding needs nothing when it is decoded.
+        hdf5.extend(quantize::HDF5_IDS.map(|id| (id, quantize::bind as Bind)));
+        let zarr = known.filter_map(|s| s.json.map(|bind| (s.id, bind))).collect();
+        Registry { hdf5, zarr }
     }
 }
 
@@ -152,7 +115,7 @@ fn label(spec: &FilterSpec) -> String {
 }
 
 /// The name without the prefixes that mean the same codec: `numcodecs.zlib`, and the URLs of drafts of Zarr 3.
-fn bare(name: &str) -> &str {
+pub(super) fn bare(name: &str) -> &str {
     let name = name.strip_prefix("numcodecs.").unwrap_or(name);
     match name.strip_prefix("https://purl.org/zarr/spec/codec/") {
         Some(rest) => rest.split('/').next().unwrap_or(rest),

@@ -6,6 +6,7 @@
 //! loses what is smaller.
 
 use super::bits::{BitReader, BitWriter};
+use super::spelling::{Hdf5, Spelling, json_to_parameters, parameters_to_json};
 use super::{BindContext, Codec, Scratch, check_max, corrupt, set_len, wrong_length};
 use crate::error::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -16,6 +17,21 @@ pub(super) const HDF5_ID: u16 = 6;
 /// Scale types: D-scaling of floats, and integers. E-scaling (1) was never implemented by anybody.
 const SCALE_D: u32 = 0;
 const SCALE_INTEGER: u32 = 2;
+
+/// HDF5's, under its own name with its own parameters.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "scaleoffset",
+    numcodecs: r#"{"id":"scaleoffset","parameters":[2,0,5000,0,4,1,0,0]}"#,
+    v3: r#"{"name":"scaleoffset","configuration":{"parameters":[2,0,5000,0,4,1,0,0]}}"#,
+    hdf5: Some(Hdf5 {
+        number: HDF5_ID,
+        bind: bind,
+        to_json: parameters_to_json,
+        to_parameters: json_to_parameters,
+    }),
+    json: Some(|configuration, context| bind(&json_to_parameters(configuration, context)?, context)),
+    encodes: true,
+};
 
 /// HDF5: scale type, scale factor, elements of a chunk, class (0 integer, 1 float), size, sign, byte order (1 big),
 /// whether there is a fill value, and that in up to twelve words.

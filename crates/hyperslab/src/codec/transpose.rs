@@ -1,10 +1,21 @@
 //! Zarr's `transpose`: the elements of a chunk with its axes in another order. Zarr 2's `order: F` is one.
 
+use super::spelling::Spelling;
 use super::{BindContext, Codec, Scratch, check_max, set_len, wrong_length};
 use crate::error::{Error, Result};
 use crate::json::{Json, wrong_member};
 use crate::shape::{element_count, to_usize};
 use std::sync::Arc;
+
+/// In Zarr.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "transpose",
+    numcodecs: "",
+    v3: r#"{"name":"transpose","configuration":{"order":[1,0]}}"#,
+    hdf5: None,
+    json: Some(bind_json),
+    encodes: true,
+};
 
 /// `order`: for each axis of the encoded chunk, which axis of the decoded one it is; `C` and `F` in old documents.
 pub(super) fn bind_json(configuration: &Json, context: &BindContext) -> Result<Arc<dyn Codec>> {

@@ -1,6 +1,7 @@
 //! Zstandard frames: HDF5 filter 32015.
 
 use super::backend::{Failure, Unzstd, compress_zstd};
+use super::spelling::{Hdf5, Spelling, json_to_level, level_to_json};
 use super::{BindContext, Codec, Scratch, configuration, corrupt, stream, wrong_length};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
@@ -8,6 +9,16 @@ use std::sync::Arc;
 
 /// HDF5's number of this filter.
 pub(super) const HDF5_ID: u16 = 32015;
+
+/// In all three.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "zstd",
+    numcodecs: r#"{"id":"zstd","level":0,"checksum":false}"#,
+    v3: r#"{"name":"zstd","configuration":{"level":0,"checksum":false}}"#,
+    hdf5: Some(Hdf5 { number: HDF5_ID, bind: bind, to_json: level_to_json, to_parameters: json_to_level }),
+    json: Some(bind_json),
+    encodes: cfg!(feature = "c-codecs"),
+};
 
 /// HDF5: one parameter, the level.
 pub(super) fn bind(parameters: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {

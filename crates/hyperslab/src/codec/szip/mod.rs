@@ -8,8 +8,11 @@ mod encode;
 #[cfg(test)]
 mod tests;
 
-use super::{BindContext, Codec, Scratch, check_max, corrupt, set_len};
+use super::spelling::{Hdf5, Spelling};
+use super::{BindContext, Codec, Scratch, check_max, configuration, corrupt, set_len};
+use crate::dtype::ByteOrder;
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::Json;
 use crate::shape::to_usize;
 use hyperslab_kernels::shuffle::{shuffle, unshuffle};
 use std::sync::Arc;
@@ -20,6 +23,50 @@ pub(super) const HDF5_ID: u16 = 4;
 /// Bits of the option mask.
 const OPTION_MSB: u32 = 16;
 const OPTION_NEAREST_NEIGHBOUR: u32 = 32;
+const OPTION_K13: u32 = 1;
+const OPTION_CHIP: u32 = 2;
+const OPTION_LSB: u32 = 8;
+const OPTION_RAW: u32 = 128;
+
+/// Blocks of a scan line that HDF5 makes.
+const MAX_BLOCKS_BY_DEFAULT: u32 = 128;
+
+/// HDF5's, as netCDF spells it in Zarr; what HDF5 adds to that has members of its own.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "szip",
+    numcodecs: r#"{"id":"szip","mask":32,"pixels-per-block":8}"#,
+    v3: r#"{"name":"szip","configuration":{"mask":32,"pixels-per-block":8}}"#,
+    hdf5: Some(Hdf5 { number: HDF5_ID, bind: bind, to_json: to_json, to_parameters: to_parameters }),
+    json: Some(|configuration, context| bind(&to_parameters(configuration, context)?, context)),
+    encodes: true,
+};
+
+fn to_json(parameters: &[u32]) -> Vec<(&'static str, Json)> {
+    let names = ["mask", "pixels-per-block", "bits-per-pixel", "pixels-per-scanline"];
+    names.into_iter().zip(parameters.iter().map(|&p| Json::Integer(i128::from(p)))).collect()
+}
+
+/// Bits and samples of a scan line, if they are missing, as HDF5 finds them from the chunk.
+fn to_parameters(configuration: &Json, context: &BindContext) -> Result<Vec<u32>> {
+    let number = |name| configuration::integer(configuration, name, 0, 0, u32::MAX.into()).map(|n| n as u32);
+    let (mask, block) = (number("mask")?, number("pixels-per-block")?);
+    let (bits, line) = (number("bits-per-pixel")?, number("pixels-per-scanline")?);
+    if bits != 0 && line != 0 {
+        return Ok(vec![mask, block, bits, line]);
+    }
+    let wide = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    let most = block.saturating_mul(MAX_BLOCKS_BY_DEFAULT);
+    let line = match wide(context.chunk.last().copied().unwrap_or(1)) {
+        short if short < block => most.min(wide(context.chunk_bytes / (context.dtype.size() as u64).max(1))),
+        fit if fit <= MAX_INTERVAL => most.min(fit),
+        _ => most,
+    };
+    // The order of bytes, no chip, k13, raw.
+    let order =
+        if context.dtype.with_order(ByteOrder::Big) == *context.dtype { OPTION_MSB } else { OPTION_LSB };
+    let mask = mask & !OPTION_CHIP | OPTION_K13 | OPTION_RAW | order;
+    Ok(vec![mask, block, wide(8 * context.dtype.size() as u64), line])
+}
 
 /// HDF5: option mask, samples of a block, bits of a sample, samples of a scan line.
 pub(super) fn bind(parameters: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {

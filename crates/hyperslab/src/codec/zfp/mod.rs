@@ -5,6 +5,7 @@
 mod decode;
 mod order;
 
+use super::spelling::{Hdf5, Spelling, json_to_parameters, parameters_to_json};
 use super::{BindContext, Codec, Scratch, check_max, corrupt, set_len};
 use crate::error::{Error, Result};
 use crate::shape::to_usize;
@@ -13,6 +14,21 @@ use std::sync::Arc;
 
 /// HDF5's number of this filter.
 pub(super) const HDF5_ID: u16 = 32013;
+
+/// HDF5's, under a name of its own since `zfpy` frames its streams in another way.
+pub(super) const SPELLING: Spelling = Spelling {
+    id: "hdf5zfp",
+    numcodecs: r#"{"id":"hdf5zfp","parameters":[5247504,91252346,403444880,111,0]}"#,
+    v3: "",
+    hdf5: Some(Hdf5 {
+        number: HDF5_ID,
+        bind: bind,
+        to_json: parameters_to_json,
+        to_parameters: json_to_parameters,
+    }),
+    json: Some(|configuration, context| bind(&json_to_parameters(configuration, context)?, context)),
+    encodes: false,
+};
 
 /// HDF5: version of the filter, then the words of the header: magic, type and extents (52 bits), mode (12 or 64 bits).
 pub(super) fn bind(parameters: &[u32], _: &BindContext) -> Result<Arc<dyn Codec>> {
