@@ -244,6 +244,12 @@ pub(crate) struct Dump {
     /// Print the kind of file only.
     #[arg(short, long)]
     pub(crate) kind: bool,
+    /// Times as text, by units such as "days since 2000-01-01" and the calendar; in comments for attributes.
+    #[arg(short, long)]
+    pub(crate) times: bool,
+    /// As -t, with a T between date and time of day.
+    #[arg(short, long)]
+    pub(crate) iso: bool,
     /// Significant digits of floats and doubles.
     #[arg(short, long, value_name = "F[,D]")]
     pub(crate) precision: Option<String>,

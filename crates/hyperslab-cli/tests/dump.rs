@@ -32,7 +32,7 @@ fn cdl_is_that_of_ncdump() {
         assert_eq!(output.status.code(), Some(0), "{stem}");
         seen += 1;
     }
-    assert_eq!(seen, 11);
+    assert_eq!(seen, 14);
 }
 
 #[test]

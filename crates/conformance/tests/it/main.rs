@@ -1,5 +1,6 @@
 //! hyperslab against the reference libraries. One program, so that it links once.
 
+mod cdl;
 mod check;
 mod conversion;
 mod corpus;

@@ -2,7 +2,8 @@
 
 use super::Dump;
 use super::text::{Place, name, quoted};
-use super::value::{Own, is_fill, string};
+use super::time::Times;
+use super::value::{Own, is_fill, number, string};
 use crate::args::Language;
 use crate::output::{Failure, Outcome, say};
 use crate::variable;
@@ -22,6 +23,7 @@ struct Rows<'a> {
     /// Whether each axis may grow, which is shown by braces unless it is the first.
     braced: Vec<bool>,
     own: Own,
+    times: Option<Times>,
     fill: Option<Value>,
     /// Rows from the `from`-th to the `to`-th along the first axis.
     slab: Option<(u64, u64, Part)>,
@@ -34,7 +36,7 @@ enum Part {
 }
 
 impl Dump<'_> {
-    pub(super) fn data(&mut self, variable: &Variable) -> Outcome<()> {
+    pub(super) fn data(&mut self, group: usize, variable: &Variable) -> Outcome<()> {
         let shape = self.view.shape(variable);
         if shape.contains(&0) {
             return Ok(());
@@ -48,7 +50,8 @@ impl Dump<'_> {
         let format = attribute("C_format").filter(|a| a.kind == Type::Char && a.length < 100);
         let format = format.map(|a| String::from_utf8_lossy(&a.stored.data).into_owned());
         let own = self.formats.of(variable.kind, format.as_deref());
-        let mut rows = Rows { variable, shape, braced, own, fill: None, slab: None };
+        let times = self.times(group, variable);
+        let mut rows = Rows { variable, shape, braced, own, times, fill: None, slab: None };
         // What can't be read is told before the name appears.
         let ready = rows.fill(self).and_then(|fill| {
             rows.fill = fill;
@@ -245,6 +248,9 @@ impl Rows<'_> {
         let value = elements.value(place)?;
         if self.fill.as_ref().is_some_and(|fill| is_fill(fill, &value)) {
             return Ok(b"_".to_vec());
+        }
+        if let Some(text) = self.times.as_ref().and_then(|times| times.text(number(&value)?)) {
+            return Ok(format!("\"{text}\"").into_bytes());
         }
         Ok(match (self.variable.kind, &value) {
             (Type::String, Value::Text(text)) => string(text.as_bytes()),

@@ -7,6 +7,7 @@ mod data;
 mod number;
 mod special;
 mod text;
+mod time;
 mod value;
 
 use crate::args;
@@ -20,7 +21,8 @@ use hyperslab::shape::Name;
 use hyperslab::{File, OpenOptions};
 use std::collections::HashMap;
 use std::path::Path;
-use text::{Lines, Place, name, quoted};
+use text::{Lines, Place, name, quoted, trimmed};
+use time::Times;
 use value::Formats;
 
 /// Words after which a blank follows in attributes, so that they are not taken for the start of a section.
@@ -167,7 +169,7 @@ impl Dump<'_> {
             self.heading(if place == 0 { "// global attributes:\n" } else { "// group attributes:\n" })?;
         }
         for a in &group.attributes {
-            self.attribute(place, b"", a)?;
+            self.attribute(place, b"", a, None)?;
         }
         if place == 0 && self.arguments.special {
             self.file_specials()?;
@@ -180,9 +182,9 @@ impl Dump<'_> {
             for variable in &group.variables {
                 let named = |w: &String| is_called(group, variable, w);
                 if (self.variables.is_empty() || self.variables.iter().any(named))
-                    && (!self.arguments.coordinates || self.is_coordinate(place, variable))
+                    && (!self.arguments.coordinates || self.is_coordinate(variable))
                 {
-                    self.data(variable)?;
+                    self.data(place, variable)?;
                 }
             }
         }
@@ -332,8 +334,9 @@ impl Dump<'_> {
         line.extend(b" ;\n");
         self.lines.start()?;
         self.lines.put(line)?;
+        let times = self.own_times(variable);
         for a in &variable.attributes {
-            self.attribute(place, variable.name.as_bytes(), a)?;
+            self.attribute(place, variable.name.as_bytes(), a, times.as_ref())?;
         }
         if self.arguments.special {
             self.specials(variable)?;
@@ -353,12 +356,37 @@ impl Dump<'_> {
         out
     }
 
-    /// Whether a variable is called like a dimension that can be seen from its group.
-    fn is_coordinate(&self, place: usize, variable: &Variable) -> bool {
-        self.outwards(place).any(|(g, _)| self.names.contains_key(&(g, &variable.name)))
+    /// Whether a variable is called like its first dimension.
+    fn is_coordinate(&self, variable: &Variable) -> bool {
+        let first = variable.dimensions.first().and_then(|&d| self.view.dimensions().get(d));
+        first.is_some_and(|d| d.name == variable.name)
     }
 
-    fn attribute(&mut self, place: usize, owner: &[u8], a: &Attribute) -> Outcome<()> {
+    /// How the numbers of a variable are times, if that is asked for: by its units.
+    fn own_times(&self, variable: &Variable) -> Option<Times> {
+        let separator = match (self.arguments.times, self.arguments.iso) {
+            (_, true) => 'T',
+            (true, _) => ' ',
+            _ => return None,
+        };
+        let text = |key: &str| {
+            let found = variable.attributes.iter().find(|a| a.name.as_bytes() == key.as_bytes())?;
+            matches!(found.kind, Type::Char).then(|| std::str::from_utf8(trimmed(&found.stored.data)).ok())?
+        };
+        Times::new(text("units")?, text("calendar"), separator)
+    }
+
+    /// As [`Dump::own_times`], or by those of the variable in the group whose bounds it holds.
+    fn times(&self, group: usize, variable: &Variable) -> Option<Times> {
+        let of = |v: &Variable| {
+            let bounds = v.attributes.iter().find(|a| a.name.as_bytes() == b"bounds")?;
+            let named = trimmed(&bounds.stored.data) == variable.name.as_bytes();
+            if named { self.own_times(v) } else { None }
+        };
+        self.own_times(variable).or_else(|| self.view.groups().get(group)?.variables.iter().find_map(of))
+    }
+
+    fn attribute(&mut self, place: usize, owner: &[u8], a: &Attribute, times: Option<&Times>) -> Outcome<()> {
         let typed = matches!(a.kind, Type::User(_) | Type::String);
         let mut line = b"\t\t".to_vec();
         if typed {
@@ -393,7 +421,22 @@ impl Dump<'_> {
                 return Ok(());
             }
         }
-        self.lines.put(" ;\n")
+        self.lines.put(" ;")?;
+        if let Some(times) = times {
+            self.comment_times(a, times)?;
+        }
+        self.lines.put("\n")
+    }
+
+    /// The values of an attribute as times.
+    fn comment_times(&mut self, a: &Attribute, times: &Times) -> Outcome<()> {
+        let Ok(elements) = a.elements(&**self.file.hierarchy(), self.file_limit()) else { return Ok(()) };
+        let text = |i| times.text(value::number(&elements.value(i).ok()?)?).map(|text| format!("\"{text}\""));
+        let texts: Option<Vec<String>> = (0..elements.count()).map(text).collect();
+        match texts.filter(|texts| !texts.is_empty()) {
+            Some(texts) => self.lines.put(format!(" // {}", texts.join(", "))),
+            None => Ok(()),
+        }
     }
 
     fn attribute_values(&self, a: &Attribute) -> hyperslab::Result<Vec<Vec<u8>>> {

@@ -18,6 +18,10 @@ const DEFLATE: u16 = 1;
 const SHUFFLE: u16 = 2;
 const FLETCHER32: u16 = 3;
 
+const SZIP: u16 = 4;
+/// The bits of szip's mask that a user may choose: which of its two methods.
+const SZIP_MASK: u32 = 4 | 32;
+
 impl Dump<'_> {
     fn special(&mut self, owner: &[u8], key: &str, value: &[u8]) -> Outcome<()> {
         self.lines.start()?;
@@ -58,10 +62,17 @@ impl Dump<'_> {
                 FLETCHER32 => self.special(owner, "_Fletcher32", b"\"true\"")?,
                 id => {
                     let mut text = id.to_string();
+                    // Of szip's parameters HDF5 itself adds bits to the mask, and all behind the second.
+                    let mask = parameters.first().map(|mask| mask & SZIP_MASK);
+                    let shown = mask.into_iter().chain(parameters.get(1).copied());
+                    let parameters = if id == SZIP { shown.collect() } else { parameters.clone() };
                     parameters.iter().for_each(|p| text.push_str(&format!(",{p}")));
                     filters.push(text);
                 }
             }
+        }
+        if !filters.is_empty() {
+            self.special(owner, "_Filter", format!("\"{}\"", filters.join("|")).as_bytes())?;
         }
         if meta.dtype.size() > 1
             && let DType::Integer(_) | DType::Float(_) = &meta.dtype
@@ -73,9 +84,6 @@ impl Dump<'_> {
             };
             let word: &[u8] = if order == ByteOrder::Big { b"\"big\"" } else { b"\"little\"" };
             self.special(owner, "_Endianness", word)?;
-        }
-        if !filters.is_empty() {
-            self.special(owner, "_Filter", format!("\"{}\"", filters.join("|")).as_bytes())?;
         }
         if !matches!(meta.fill, FillValue::Value(_)) {
             self.special(owner, "_NoFill", b"\"true\"")?;

@@ -123,6 +123,16 @@ impl Formats {
     }
 }
 
+/// A value as a double, if it is a number.
+pub(super) fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(v) => Some(*v as f64),
+        Value::Single(v) => Some(f64::from(*v)),
+        Value::Double(v) => Some(*v),
+        _ => None,
+    }
+}
+
 /// A string. The C program shows a vertical tab as a newline.
 pub(super) fn string(text: &[u8]) -> Vec<u8> {
     let text: Vec<u8> = text.iter().map(|&b| if b == 0x0b { b'\n' } else { b }).collect();

@@ -1,4 +1,4 @@
-"""Makes netcdf4.nc, classic.nc and phony.h5, which the tests of the netCDF view and of `dump` read, and what ncdump
+"""Makes netcdf4.nc, classic.nc, times.nc and phony.h5, which the tests of the netCDF view and of `dump` read, and what ncdump
 prints of them. Needs netCDF4, h5py, and ncdump (netcdf-bin)."""
 import pathlib
 import subprocess
@@ -69,6 +69,26 @@ with netCDF4.Dataset(here / "classic.nc", "w", format="NETCDF3_CLASSIC") as f:
     f.createVariable("scalar", "i2", ())[:] = -32767
     f.createVariable("letter", "S1", ())[:] = b"c"
 
+# Times in every calendar, none of which ncdump gets wrong.
+with netCDF4.Dataset(here / "times.nc", "w", format="NETCDF3_CLASSIC") as f:
+    f.createDimension("t", 5)
+    f.createDimension("two", 2)
+    v = f.createVariable("time", "f8", ("t",), fill_value=-999)
+    v.units, v.bounds = "days since 2000-01-01", "limits"
+    v.valid_range = np.array([0, 10.5])
+    v[:] = [0, 1.5, -999, 59, 1234.56789]
+    f.createVariable("limits", "i4", ("t", "two"))[:] = np.arange(10).reshape(5, 2)
+    for calendar in ["standard", "proleptic_gregorian", "julian", "noleap", "all_leap", "360_day"]:
+        v = f.createVariable(calendar, "i4", ("t",))
+        v.units, v.calendar = "days since 1999-02-27", calendar
+        v[:] = [0, 2, 365, 36525, -145000]
+    for unit, base in [("seconds", "1990-01-01T00:00:00Z"), ("min", "2000-1-1 6:30"), ("hours", "1-1-1"),
+                       ("weeks", "2000-01-01"), ("months", "1900-01-01"), ("years", "1900-01-01"), ("ms", "1970-1-1")]:
+        v = f.createVariable(unit, "f4", ("t",))
+        v.units = f"{unit} since {base}"
+        v[:] = [0, 1, -12, 1000, 7]
+    f["seconds"][:] = [0.25, 60, 3600, 86400, -1]
+
 # What ncdump (Debian's netcdf-bin, 4.9.0) prints of them: the options stand in the names.
 for name, options in [
     ("classic", []),
@@ -78,6 +98,9 @@ for name, options in [
     ("classic", ["-f", "f", "-p", "3,4", "-v", "t,v,formatted,text,many"]),
     ("classic", ["-v", "v,scalar", "-n", "2x"]),
     ("classic", ["-k"]),
+    ("times", ["-t"]),
+    ("times", ["-i", "-h"]),
+    ("times", ["-t", "-f", "c", "-v", "time,limits"]),
     ("netcdf4", []),
     ("netcdf4", ["-s"]),
     ("netcdf4", ["-g", "inner"]),
