@@ -1,7 +1,8 @@
 //! The command line.
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use hyperslab::{Limits, MissingChunks, OpenOptions};
+use hyperslab::{Address, Limits, MissingChunks, OpenOptions};
 use std::path::PathBuf;
 
 /// Look into, slice, explain and check files of chunked scientific arrays (HDF5, netCDF, Zarr, .mat, ...).
@@ -101,6 +102,11 @@ impl Arguments {
     }
 }
 
+/// Takes an address; the name of a file in it need not be UTF-8.
+fn address() -> impl TypedValueParser<Value = Address> {
+    OsStringValueParser::new().map(Address::from)
+}
+
 /// A number of bytes, with K, M, G or T for powers of 1024.
 fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -165,7 +171,8 @@ pub(crate) struct Stats {
 )]
 pub(crate) struct Ls {
     /// FILE or FILE::/path.
-    pub(crate) address: String,
+    #[arg(value_parser = address())]
+    pub(crate) address: Address,
     /// Go into the groups below (the default for a whole file).
     #[arg(short, long)]
     pub(crate) recursive: bool,
@@ -185,7 +192,8 @@ pub(crate) struct Ls {
 )]
 pub(crate) struct Info {
     /// FILE or FILE::/path.
-    pub(crate) address: String,
+    #[arg(value_parser = address())]
+    pub(crate) address: Address,
     /// As one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
@@ -199,7 +207,8 @@ pub(crate) struct Info {
 )]
 pub(crate) struct Describe {
     /// The file, folder or URL.
-    pub(crate) file: String,
+    #[arg(value_parser = address())]
+    pub(crate) file: Address,
     /// As JSON, the only form there is.
     #[arg(long, required = true)]
     pub(crate) json: bool,
@@ -225,7 +234,8 @@ pub(crate) enum Language {
 )]
 pub(crate) struct Dump {
     /// The file.
-    pub(crate) file: String,
+    #[arg(value_parser = address())]
+    pub(crate) file: Address,
     /// The header only, no data.
     #[arg(short = 'h', long)]
     pub(crate) header: bool,
@@ -293,7 +303,8 @@ pub(crate) enum Format {
 )]
 pub(crate) struct Get {
     /// FILE::/path or FILE::/path[SLICE].
-    pub(crate) address: String,
+    #[arg(value_parser = address())]
+    pub(crate) address: Address,
     /// How to write the elements; by default from the name of OUT, else text.
     #[arg(short, long, value_enum)]
     pub(crate) format: Option<Format>,
@@ -324,7 +335,8 @@ pub(crate) struct Codecs {
 #[command(after_help = "Examples:\n  hyperslab plan 'ocean.h5::/sst[0, 10:20]'")]
 pub(crate) struct Plan {
     /// FILE::/path or FILE::/path[SLICE].
-    pub(crate) address: String,
+    #[arg(value_parser = address())]
+    pub(crate) address: Address,
     /// Its totals, as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
@@ -338,7 +350,8 @@ pub(crate) struct Plan {
 )]
 pub(crate) struct Check {
     /// The file.
-    pub(crate) file: String,
+    #[arg(value_parser = address())]
+    pub(crate) file: Address,
     /// As one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
@@ -355,7 +368,8 @@ pub(crate) enum Zmap {
     )]
     Ls {
         /// Folder, zip file or URL of a store.
-        store: String,
+        #[arg(value_parser = address())]
+        store: Address,
         /// The key to begin at; the root by default.
         key: Option<String>,
         /// Go on below.
@@ -373,7 +387,8 @@ pub(crate) enum Zmap {
     )]
     Get {
         /// Folder, zip file or URL of a store.
-        store: String,
+        #[arg(value_parser = address())]
+        store: Address,
         /// The key of the object.
         key: String,
         /// Write to this file, which appears when it is complete.

@@ -60,7 +60,7 @@ impl Report {
 pub(crate) fn run(arguments: &Check, options: &OpenOptions, out: &mut Out) -> Outcome<bool> {
     let mut report = Report::default();
     let mut file_notes = Vec::new();
-    match crate::output::open(arguments.file.as_str(), options) {
+    match crate::output::open(arguments.file.clone(), options) {
         Ok(file) => {
             let state =
                 file.info().notes.into_iter().filter(|(key, _)| matches!(*key, "status" | "base address"));
@@ -232,7 +232,7 @@ fn print_json(arguments: &Check, report: &Report, file_notes: &[String], out: &m
     };
     let list = |found: &[Found]| Json::list(found.iter().map(|f| error(&f.error, Some(&f.object))));
     out.line(Json::map([
-        ("file", Json::from(arguments.file.as_str())),
+        ("file", Json::text(&arguments.file)),
         ("sound", report.sound().map_or(Json::Null, Json::Bool)),
         ("error", report.failure.as_ref().map_or(Json::Null, |e| error(e, None))),
         ("faults", list(&report.faults)),

@@ -9,12 +9,12 @@ use hyperslab::array::{Array, Item};
 use hyperslab::dtype::DType;
 use hyperslab::model::{FillValue, LinkTarget};
 use hyperslab::shape::{byte_count, element_count};
-use hyperslab::{Address, File, Object, OpenOptions};
+use hyperslab::{File, Object, OpenOptions};
 
 type Lines = Vec<(String, String)>;
 
 pub(crate) fn run(arguments: &Info, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
-    let address = Address::locate(&arguments.address);
+    let address = &arguments.address;
     let file = crate::output::open(address.clone(), options)?;
     let object = file.get(&address.path)?;
     let paths = Paths::new(&file);

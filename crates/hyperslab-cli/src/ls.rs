@@ -6,7 +6,7 @@ use crate::output::{self, Out, Outcome, Style};
 use crate::words::{self, Paths, Stored};
 use hyperslab::array::{Array, Entry, Item};
 use hyperslab::model::{AttributeEntry, Dataspace};
-use hyperslab::{Address, File, Object, OpenOptions};
+use hyperslab::{File, Object, OpenOptions};
 
 /// One line before it is laid out.
 struct Row {
@@ -18,7 +18,7 @@ struct Row {
 }
 
 pub(crate) fn run(arguments: &Ls, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
-    let address = Address::locate(&arguments.address);
+    let address = &arguments.address;
     let file = crate::output::open(address.clone(), options)?;
     let object = file.get(&address.path)?;
     let paths = Paths::new(&file);

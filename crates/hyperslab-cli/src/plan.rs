@@ -3,12 +3,12 @@
 use crate::args::Plan;
 use crate::json::Json;
 use crate::output::{Out, Outcome};
-use hyperslab::{Address, OpenOptions};
+use hyperslab::OpenOptions;
 
 pub(crate) fn run(arguments: &Plan, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
-    let address = Address::locate(&arguments.address);
+    let address = &arguments.address;
     let file = crate::output::open(address.clone(), options)?;
-    let (array, selection) = crate::get::array(&file, &address)?;
+    let (array, selection) = crate::get::array(&file, address)?;
     let plan = array.plan(selection)?;
     arguments.stats.say(file.traffic());
     if arguments.json {

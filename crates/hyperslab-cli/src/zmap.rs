@@ -11,7 +11,7 @@ use hyperslab::{Address, Error, ErrorKind, OpenOptions};
 const PIECE: u64 = 8 << 20;
 
 pub(crate) fn run(look: &Zmap, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
-    let open = |text: &str| Location::store(&Address::locate(text), options);
+    let open = |address: &Address| Location::store(address, options);
     let (store, stats) = match look {
         Zmap::Ls { store, key, recursive, json, stats } => {
             let store = open(store)?;

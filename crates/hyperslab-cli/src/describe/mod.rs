@@ -17,7 +17,7 @@ use hyperslab::array::Item;
 use hyperslab::dtype::DType;
 use hyperslab::model::{Attribute, ChunkGrid, Dataspace, FillValue, Layout, Links, NodeId};
 use hyperslab::shape::{element_count, to_usize};
-use hyperslab::{Address, Array, Budget, Error, ErrorKind, File, Object, OpenOptions, Result, Selection};
+use hyperslab::{Array, Budget, Error, ErrorKind, File, Object, OpenOptions, Result, Selection};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -35,7 +35,7 @@ type Map = BTreeMap<String, Json>;
 
 /// Describes one file. False: it can't be opened at all, which its description says too.
 pub(crate) fn run(arguments: &Describe, options: &OpenOptions, out: &mut Out) -> Outcome<bool> {
-    let address = Address::locate(&arguments.file);
+    let address = &arguments.file;
     let mut options = options.clone();
     // A description never needs more than one array of `LARGE` bytes; what a hostile file makes of it is bounded.
     options.limits.output = options.limits.output.min(4 * LARGE);
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Describe, options: &OpenOptions, out: &mut Out) ->
     let open = || crate::output::open(address.clone(), &options);
     // What a URL names says itself what it is.
     let far = address.scheme().map(|_| open()).transpose()?;
-    let path = Path::new(far.as_ref().map_or(address.file.as_str(), File::name));
+    let path = far.as_ref().map_or(address.local(), |file| Path::new(file.name()));
     let detected = far.as_ref().map_or_else(|| detect::detect(path), |file| Ok(Detected::of(file)))?;
     let open = || far.clone().map_or_else(open, Ok);
     let mut top = Map::new();
@@ -81,10 +81,10 @@ pub(crate) fn run(arguments: &Describe, options: &OpenOptions, out: &mut Out) ->
         },
         Detected::Zarr => match open() {
             Ok(file) => {
-                if let Some(view) = netcdf::of_zarr(&file, &address, &options) {
+                if let Some(view) = netcdf::of_zarr(&file, address, &options) {
                     top.insert("netcdf".into(), Json::Map(view));
                 }
-                zarr::section(&file, &address)
+                zarr::section(&file, address)
             }
             Err(e) => {
                 opened = false;

@@ -30,7 +30,7 @@ const KEYWORDS: [&[u8]; 5] = [b"variables", b"dimensions", b"data", b"group", b"
 
 /// Prints a file. False: something could not be shown.
 pub(crate) fn run(arguments: &args::Dump, options: &OpenOptions, out: &mut Out) -> Outcome<bool> {
-    let file = crate::output::open(arguments.file.as_str(), options)?;
+    let file = crate::output::open(arguments.file.clone(), options)?;
     let view = NetcdfView::open(file.hierarchy().clone(), &options.limits)?;
     if arguments.kind {
         out.line(kind_text(view.model()))?;

@@ -23,9 +23,9 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 pub(crate) fn run(arguments: &Get, options: &OpenOptions, stdout: &mut Out) -> Outcome<()> {
-    let address = Address::locate(&arguments.address);
+    let address = &arguments.address;
     let file = crate::output::open(address.clone(), options)?;
-    let (array, selection) = array(&file, &address)?;
+    let (array, selection) = array(&file, address)?;
     let format =
         arguments.format.unwrap_or_else(|| arguments.output.as_deref().map_or(Format::Text, by_name));
     let mut read = Read::new(&file, &array, selection, options)?;

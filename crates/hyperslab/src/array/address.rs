@@ -1,8 +1,9 @@
 //! Addresses: `FILE_OR_URL[#fragment]::/path[SLICE]`, the part after `::` optional.
 
 use super::fragment::Fragment;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where something is: a file, a path in it, and which of its elements.
 ///
@@ -21,6 +22,8 @@ pub struct Address {
     /// What follows `::`, as written, slice included: an object whose name ends in brackets is found before the
     /// brackets are taken as a slice. `/` if there is nothing.
     pub path: String,
+    /// The name of a local file that is not UTF-8; `file` shows it as well as can be.
+    raw: Option<PathBuf>,
 }
 
 impl Address {
@@ -45,7 +48,7 @@ impl Address {
                 _ => (file, None),
             };
             let path = if path.is_empty() { "/" } else { path };
-            Address { file: file.to_owned(), fragment, path: path.to_owned() }
+            Address { file: file.to_owned(), fragment, path: path.to_owned(), raw: None }
         };
         let there = |file: &str| {
             let named = |(name, fragment): (&str, &str)| exists(name) && !fragment.contains("::");
@@ -68,6 +71,18 @@ impl Address {
             Some(i) => address(&text[..i], &text[i + 2..]),
             None => address(text, ""),
         }
+    }
+
+    /// The name of the file on this machine, if it is one.
+    pub fn local(&self) -> &Path {
+        self.raw.as_deref().unwrap_or(Path::new(&self.file))
+    }
+
+    /// A local file, whose name is taken as it is, and a path in it.
+    fn of_file(file: &Path, path: &str) -> Address {
+        let raw = file.to_str().is_none().then(|| file.to_owned());
+        let path = if path.is_empty() { "/" } else { path };
+        Address { file: file.to_string_lossy().into_owned(), fragment: None, path: path.to_owned(), raw }
     }
 
     /// The path without its slice, and the slice with its brackets, if the path ends in one.
@@ -124,13 +139,44 @@ impl From<String> for Address {
 /// A path is a file name as it is, whatever characters it holds.
 impl From<&Path> for Address {
     fn from(path: &Path) -> Self {
-        Address { file: path.to_string_lossy().into_owned(), fragment: None, path: "/".into() }
+        Address::of_file(path, "")
     }
 }
 
 impl From<&std::path::PathBuf> for Address {
     fn from(path: &std::path::PathBuf) -> Self {
         path.as_path().into()
+    }
+}
+
+/// As [`Address::locate`], for text of the system, which need not be UTF-8.
+impl From<&OsStr> for Address {
+    fn from(text: &OsStr) -> Self {
+        if let Some(text) = text.to_str() {
+            return Address::locate(text);
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::ffi::OsStrExt;
+            let bytes = text.as_bytes();
+            let splits = (0..bytes.len()).rev().filter(|&i| bytes.get(i..i + 2) == Some(b"::"));
+            let named = splits.filter_map(|i| {
+                let (file, path) = (bytes.get(..i)?, bytes.get(i + 2..)?);
+                Some((Path::new(OsStr::from_bytes(file)), std::str::from_utf8(path).ok()?))
+            });
+            if !Path::new(text).exists()
+                && let Some((file, path)) = named.into_iter().find(|(file, _)| file.exists())
+            {
+                return Address::of_file(file, path);
+            }
+        }
+        Address::from(Path::new(text))
+    }
+}
+
+impl From<OsString> for Address {
+    fn from(text: OsString) -> Self {
+        text.as_os_str().into()
     }
 }
 

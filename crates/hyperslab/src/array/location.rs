@@ -42,7 +42,7 @@ impl Location {
         let fragment = Fragment::parse(address.fragment.as_deref().unwrap_or_default())
             .map_err(|e| e.context(address.to_string()))?;
         match address.scheme() {
-            None => Location::local(Path::new(&address.file), options),
+            None => Location::local(address.local(), options),
             Some("file") => Location::local(&file_path(&address.file), options),
             #[cfg(feature = "remote")]
             Some("http" | "https") if fragment.has(Mode::S3) => {

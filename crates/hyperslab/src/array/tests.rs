@@ -136,6 +136,31 @@ fn addresses_split_where_the_file_ends() {
     assert_eq!(parse("odd#1.nc", &[]), plain("odd#1.nc", "/"));
 }
 
+#[cfg(unix)]
+#[test]
+fn file_names_need_not_be_text() {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+    let folder = tempfile::tempdir().unwrap();
+    let at =
+        |name: &[u8]| OsString::from_vec([folder.path().as_os_str().as_encoded_bytes(), b"/", name].concat());
+    let file = at(b"caf\xe9::1.h5");
+    std::fs::write(&file, b"").unwrap();
+    let path = |text: &[u8]| {
+        let address = Address::from(at(text));
+        assert_eq!(address.local().as_os_str(), file.as_os_str(), "{address}");
+        address.path
+    };
+    assert_eq!(path(b"caf\xe9::1.h5"), "/");
+    assert_eq!(path(b"caf\xe9::1.h5::/x[0]"), "/x[0]");
+    assert_eq!(path(b"caf\xe9::1.h5::x::y"), "x::y");
+    // The file is found, and is no HDF5 file.
+    let error = crate::open(Address::from(file.clone())).unwrap_err();
+    assert!(error.to_string().contains("caf\u{fffd}::1.h5"), "{error}");
+    // What is not there is taken for one name.
+    assert_eq!(Address::from(at(b"\xff::/x")).local().as_os_str(), at(b"\xff::/x"));
+}
+
 #[test]
 fn slices_are_the_last_brackets() {
     let split = |text: &str| Address::parse(text).split_slice().map(|(p, s)| (p.to_string(), s.to_string()));
