@@ -14,6 +14,7 @@ mod s3;
 mod selection;
 mod staged;
 mod threads;
+mod zarr;
 
 /// The folder of shared material beside the repository, if it is there: the corpus, the oracle.
 fn shared(what: &str) -> Option<std::path::PathBuf> {

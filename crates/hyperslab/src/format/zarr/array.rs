@@ -45,8 +45,10 @@ pub(super) struct Codecs {
 /// One level of shards.
 #[derive(Debug)]
 pub(super) struct Shard {
-    /// Extents of the chunks in it.
+    /// Extents of the chunks in it, along the axes of the array.
     pub(super) chunk: Vec<u64>,
+    /// The order of axes in which it holds them: which axis of the array each of its own is.
+    pub(super) order: Vec<usize>,
     /// Stages of its index.
     pub(super) index: Vec<FilterSpec>,
     /// Whether the index comes first.
@@ -245,6 +247,8 @@ fn v3_codecs(list: &[Json], chunk: &[u64]) -> Result<(Codecs, ByteOrder)> {
     let mut codecs = Codecs::default();
     let mut list = list.to_vec();
     let mut chunk = chunk.to_vec();
+    // What the stages so far made of the axes: which axis of the array each one is.
+    let mut order: Vec<usize> = (0..chunk.len()).collect();
     // Down to the chunks that are not shards.
     while let Some(at) =
         list.iter().position(|c| extension(c, "codecs").is_ok_and(|(n, _)| n == "sharding_indexed"))
@@ -252,12 +256,14 @@ fn v3_codecs(list: &[Json], chunk: &[u64]) -> Result<(Codecs, ByteOrder)> {
         if codecs.shards.len() >= MAX_SHARDS {
             return Err(Error::limit("nesting of shards", MAX_SHARDS as u128 + 1, MAX_SHARDS as u128));
         }
-        if at > 0 {
-            let name = list.first().map_or(Ok(("", &Json::Null)), |c| extension(c, "codecs"))?.0;
-            return Err(Error::unsupported(format_args!("the codec {name:?} before shards")));
+        for spelled in list.iter().take(at) {
+            let natural = Some((0..chunk.len()).collect());
+            let turned = transposed(&v3_codec(spelled)?, natural, chunk.len(), "shards")?;
+            order = turned.iter().filter_map(|&axis| order.get(axis).copied()).collect();
+            chunk = turned.iter().filter_map(|&axis| chunk.get(axis).copied()).collect();
         }
-        let outer = list.iter().skip(1).map(v3_codec).collect::<Result<_>>()?;
-        let (_, configuration) = extension(&list[0], "codecs")?;
+        let outer = list.iter().skip(at + 1).map(v3_codec).collect::<Result<_>>()?;
+        let (_, configuration) = list.get(at).map_or(Ok(("", &Json::Null)), |c| extension(c, "codecs"))?;
         let inner = chunk_extents(configuration, "chunk_shape", &chunk)?;
         if chunk.iter().zip(&inner).any(|(shard, chunk)| !shard.is_multiple_of(*chunk)) {
             return Err(Error::new(
@@ -281,12 +287,23 @@ fn v3_codecs(list: &[Json], chunk: &[u64]) -> Result<(Codecs, ByteOrder)> {
         };
         let within = configuration.get("codecs").and_then(Json::as_list);
         let within = within.ok_or_else(|| wrong_member("codecs", "missing in sharding_indexed"))?.to_vec();
-        codecs.shards.push(Shard { chunk: inner.clone(), index, at_start, outer });
+        let mut along = inner.clone();
+        for (&axis, &extent) in order.iter().zip(&inner) {
+            if let Some(slot) = along.get_mut(axis) {
+                *slot = extent;
+            }
+        }
+        codecs.shards.push(Shard { chunk: along, order: order.clone(), index, at_start, outer });
         (chunk, list) = (inner, within);
     }
-    let mut order = ByteOrder::Little;
-    let mut axes: Option<Vec<usize>> = None;
     let mut only_transposed = true;
+    let mut axes: Option<Vec<usize>> = None;
+    if !order.iter().copied().eq(0..order.len()) {
+        let list = order.iter().map(|&axis| Json::Integer(axis as i128)).collect();
+        let configuration = Json::Map(vec![("order".into(), Json::List(list))]);
+        codecs.filters.push(FilterSpec::Zarr { name: "transpose".into(), configuration });
+    }
+    let mut order = ByteOrder::Little;
     for spelled in &list {
         let (name, configuration) = extension(spelled, "codecs")?;
         match name {
@@ -299,7 +316,7 @@ fn v3_codecs(list: &[Json], chunk: &[u64]) -> Result<(Codecs, ByteOrder)> {
             }
             "vlen-utf8" | "vlen-bytes" => {
                 for filter in codecs.filters.drain(..) {
-                    axes = Some(transposed(&filter, axes, chunk.len())?);
+                    axes = Some(transposed(&filter, axes, chunk.len(), "elements of any length")?);
                 }
                 only_transposed = false;
             }
@@ -318,15 +335,20 @@ fn v3_codec(spelled: &Json) -> Result<FilterSpec> {
     Ok(FilterSpec::Zarr { name: name.to_owned(), configuration: configuration.clone() })
 }
 
-/// The order of axes after one more transposition of elements of any length.
-fn transposed(filter: &FilterSpec, before: Option<Vec<usize>>, rank: usize) -> Result<Vec<usize>> {
+/// The order of axes after one more transposition, the only stage that may stand before `what`.
+fn transposed(
+    filter: &FilterSpec,
+    before: Option<Vec<usize>>,
+    rank: usize,
+    what: &str,
+) -> Result<Vec<usize>> {
     let before = before.unwrap_or_else(|| (0..rank).collect());
     let FilterSpec::Zarr { name, configuration } = filter else {
         return Err(Error::unsupported("HDF5 filters in Zarr arrays"));
     };
     let order: Vec<usize> = match configuration.get("order") {
         _ if name != "transpose" => {
-            return Err(Error::unsupported(format_args!("the codec {name:?} before elements of any length")));
+            return Err(Error::unsupported(format_args!("the codec {name:?} before {what}")));
         }
         Some(Json::Text(text)) if text == "F" => (0..rank).rev().collect(),
         Some(Json::List(axes)) => {

@@ -262,7 +262,8 @@ impl Zarr {
         let outer = shard.outer.iter().map(|spec| registry.bind(spec, &context)).collect::<Result<_>>()?;
         let known = shard::nothing_known(index_length);
         let (opened, at_start, limit) = (self.opened.clone(), shard.at_start, self.limits.chunk);
-        Ok(Shards { parent, opened, ratio, grid, index, index_length, at_start, outer, limit, known })
+        let order = shard.order.clone();
+        Ok(Shards { parent, opened, ratio, order, grid, index, index_length, at_start, outer, limit, known })
     }
 
     /// An array with elements of any length.

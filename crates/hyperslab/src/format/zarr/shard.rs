@@ -25,6 +25,8 @@ pub(super) struct Shards {
     pub(super) opened: Arc<Opened>,
     /// Chunks along each axis of a shard.
     pub(super) ratio: Vec<u64>,
+    /// The order of axes in which they are numbered: which axis of the array each one is.
+    pub(super) order: Vec<usize>,
     /// Chunks along each axis of the array.
     pub(super) grid: Vec<u64>,
     /// The stages of the index.
@@ -70,7 +72,10 @@ impl Shards {
 
     /// The number of a chunk in the index of its shard.
     fn number(&self, coord: &Coord) -> u64 {
-        coord.iter().zip(&self.ratio).fold(0, |n, (c, r)| n * r + c % r)
+        self.order.iter().fold(0, |n, &axis| match (coord.get(axis), self.ratio.get(axis)) {
+            (Some(c), Some(r)) => n * r + c % r,
+            _ => n,
+        })
     }
 
     fn decode_index(&self, encoded: &[u8]) -> Result<Vec<u8>> {
@@ -278,9 +283,11 @@ impl ChunkIndex for Shards {
             for number in 0..count {
                 let mut rest = number;
                 let mut coord: Coord = shard.iter().zip(&self.ratio).map(|(s, r)| s * r).collect();
-                for (c, r) in coord.iter_mut().zip(&self.ratio).rev() {
-                    *c += rest % r;
-                    rest /= r;
+                for &axis in self.order.iter().rev() {
+                    if let (Some(c), Some(r)) = (coord.get_mut(axis), self.ratio.get(axis)) {
+                        *c += rest % r;
+                        rest /= r;
+                    }
                 }
                 if coord.iter().zip(&self.grid).any(|(c, n)| c >= n) {
                     continue;
