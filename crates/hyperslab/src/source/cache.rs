@@ -70,11 +70,11 @@ impl CachedSource {
         let mut blocks = Vec::with_capacity(wanted.len());
         for ((first, count), bytes) in runs.into_iter().zip(self.inner.read(&ranges)?) {
             for i in 0..count {
-                let start = (i * BLOCK).min(bytes.len() as u64) as usize;
-                let end = ((i + 1) * BLOCK).min(bytes.len() as u64) as usize;
+                let start = to_usize(i.saturating_mul(BLOCK))?.min(bytes.len());
+                let end = start.saturating_add(to_usize(BLOCK)?).min(bytes.len());
+                let part = bytes.get(start..end).unwrap_or_default();
                 // A block of its own, so that a small part does not keep a long run in memory.
-                let block =
-                    if count == 1 { bytes.clone() } else { Bytes::copy_from_slice(&bytes[start..end]) };
+                let block = if count == 1 { bytes.clone() } else { Bytes::copy_from_slice(part) };
                 self.blocks.insert(first + i, block.clone());
                 blocks.push((first + i, block));
             }

@@ -18,6 +18,11 @@ pub enum Dialect {
 /// Names in one page of a listing.
 const PAGE: usize = 3;
 
+/// In place of a status: no answer, none for long, half of one.
+pub const CLOSE: u16 = 1;
+pub const STALL: u16 = 2;
+pub const CUT: u16 = 3;
+
 const DATE: &str = "Mon, 02 Jan 2006 15:04:05 GMT";
 
 #[derive(Default)]
@@ -69,7 +74,7 @@ impl Bucket {
         format!("http://{}", self.address)
     }
 
-    /// Answers the next `times` requests with a status.
+    /// Answers the next `times` requests with a status, or breaks off: [`CLOSE`], [`STALL`], [`CUT`].
     pub fn fail(&self, status: u16, times: usize) {
         *self.shared.faults.lock().unwrap() = vec![(status, times)];
     }
@@ -114,6 +119,22 @@ fn serve(stream: TcpStream, dialect: Dialect, shared: &Shared) -> std::io::Resul
         };
         drop(faults);
         let answer = match fault {
+            Some(CLOSE) => return Ok(()),
+            Some(STALL) => {
+                std::thread::sleep(std::time::Duration::from_millis(1200));
+                return Ok(());
+            }
+            Some(CUT) => {
+                let answer = answer(&request, body, dialect, shared);
+                let mut head =
+                    format!("HTTP/1.1 {} x\r\nContent-Length: {}\r\n", answer.status, answer.body.len());
+                for (name, value) in answer.headers.iter().filter(|(name, _)| *name != "Content-Length") {
+                    head.push_str(&format!("{name}: {value}\r\n"));
+                }
+                out.write_all(head.as_bytes())?;
+                out.write_all(b"\r\n")?;
+                return out.write_all(&answer.body[..answer.body.len() / 2]);
+            }
             Some(status) => said(status, "Ordered", "as the test wants it"),
             None => answer(&request, body, dialect, shared),
         };

@@ -26,7 +26,9 @@ use object_store::{
     UpdateVersion,
 };
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The objects below a prefix of a bucket or container.
 #[derive(Clone, Debug)]
@@ -131,27 +133,56 @@ impl CloudStore {
 
     /// What stands below a prefix, however deep.
     fn all(&self, prefix: &str) -> Result<Vec<ObjectMeta>> {
-        let (store, from, name) = (self.client.store()?, self.below(prefix)?, self.name());
         let limit = self.limits.metadata;
-        engine()?.run(async move {
-            let budget = Budget::new("names in a store in bytes", limit);
-            let mut objects = store.list(from.as_ref());
-            let mut found = Vec::new();
-            while let Some(object) = objects.try_next().await.map_err(|e| failed(&name, e))? {
-                budget.charge((object.location.as_ref().len() + size_of::<ObjectMeta>()) as u64)?;
-                found.push(object);
-            }
-            Ok(found)
+        self.listed(prefix, move |store, from, name| {
+            Box::pin(async move {
+                let budget = Budget::new("names in a store in bytes", limit);
+                let mut objects = store.list(from.as_ref());
+                let mut found = Vec::new();
+                while let Some(object) = objects.try_next().await.map_err(|e| failed(&name, e))? {
+                    budget.charge((object.location.as_ref().len() + size_of::<ObjectMeta>()) as u64)?;
+                    found.push(object);
+                }
+                Ok(found)
+            })
         })
     }
 
     /// What stands next below a prefix.
     fn next(&self, prefix: &str) -> Result<ListResult> {
+        self.listed(prefix, |store, from, name| {
+            Box::pin(
+                async move { store.list_with_delimiter(from.as_ref()).await.map_err(|e| failed(&name, e)) },
+            )
+        })
+    }
+
+    /// Lists below a prefix, anew if an answer breaks off, for which the client itself does not ask again.
+    fn listed<T: Send + 'static>(
+        &self,
+        prefix: &str,
+        list: impl Fn(Arc<dyn ObjectStore>, Option<Path>, String) -> Listed<T> + Send + 'static,
+    ) -> Result<T> {
         let (store, from, name) = (self.client.store()?, self.below(prefix)?, self.name());
-        engine()?
-            .run(async move { store.list_with_delimiter(from.as_ref()).await.map_err(|e| failed(&name, e)) })
+        let client = self.client.clone();
+        engine()?.run(async move {
+            let mut attempt = 0;
+            loop {
+                match list(store.clone(), from.clone(), name.clone()).await {
+                    Err(e) if attempt < client.options.retries && e.message().contains("response body") => {
+                        attempt += 1;
+                        client.meter.retries.fetch_add(1, Ordering::Relaxed);
+                        tokio::time::sleep(client.options.pause(attempt, None)).await;
+                    }
+                    done => return done,
+                }
+            }
+        })
     }
 }
+
+/// A listing that is under way.
+type Listed<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
 fn path(key: &str) -> Result<Path> {
     Path::parse(key).map_err(|e| Error::invalid(format!("{key:?} cannot be a key of an object store: {e}")))

@@ -128,13 +128,18 @@ fn tidy(text: &str) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
+/// Words of failures to connect that do not get better in a second: nobody listens, no such name, a wrong certificate.
+const HOPELESS: &[&str] = &["refused", "dns", "lookup", "certificate", "unreachable", "InvalidContentType"];
+
 /// A request that never got an answer, or whose answer broke off.
 pub(super) fn of_transport(url: &str, what: &str, error: &reqwest::Error) -> Failure {
     let mut text = String::new();
     let mut cause: Option<&dyn std::error::Error> = Some(error);
+    let mut hopeless = false;
     // The innermost cause says most; reqwest's own text repeats the URL, secrets included.
     while let Some(inner) = cause {
         text = inner.to_string();
+        hopeless |= HOPELESS.iter().any(|word| text.contains(word));
         cause = inner.source();
     }
     let error_of = |kind| Error::new(kind, format!("{what} {}: {text}", shown(url)));
@@ -144,8 +149,7 @@ pub(super) fn of_transport(url: &str, what: &str, error: &reqwest::Error) -> Fai
     if error.is_redirect() {
         return Failure::lasting(error_of(ErrorKind::Io));
     }
-    if error.is_connect() {
-        // A name that does not exist and a port where nobody listens do not get better in a second.
+    if error.is_connect() && hopeless {
         return Failure::lasting(
             error_of(ErrorKind::Io).hint("is the server's name right, and is it reachable?"),
         );

@@ -341,6 +341,19 @@ fn nobody_there_is_said_at_once() {
 }
 
 #[test]
+fn a_connection_that_breaks_while_it_is_made_is_made_again() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/f", listener.local_addr().unwrap());
+    let tries = std::thread::spawn(move || {
+        // Accepted, and closed before a certificate was shown.
+        (0..3).filter(|_| listener.accept().is_ok()).count()
+    });
+    let e = HttpSource::open(&url, &options()).unwrap_err();
+    assert!(e.kind() == ErrorKind::Io && e.to_string().contains("3 tries"), "{e}");
+    assert_eq!(tries.join().unwrap(), 3);
+}
+
+#[test]
 fn works_inside_another_runtime() {
     let server = server();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();

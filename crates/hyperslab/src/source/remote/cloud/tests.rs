@@ -98,6 +98,32 @@ fn what_passes_is_tried_again_and_the_rest_is_named() {
 }
 
 #[test]
+fn answers_that_break_off_are_asked_for_again() {
+    for dialect in DIALECTS {
+        let bucket = Bucket::start(dialect);
+        let store = store(&bucket, dialect, "");
+        store.put("a/k", vec![7; 5000].into(), &Precondition::None).unwrap();
+        let source = store.open("a/k").unwrap().unwrap();
+        for fault in [bucket::CLOSE, bucket::STALL, bucket::CUT] {
+            bucket.fail(fault, 1);
+            assert_eq!(store.get("a/k").unwrap().unwrap().len(), 5000, "{dialect:?} {fault}");
+            bucket.fail(fault, 1);
+            assert_eq!(
+                source.read(&[ByteRange::new(2000, 3000)]).unwrap()[0].len(),
+                3000,
+                "{dialect:?} {fault}"
+            );
+            bucket.fail(fault, 1);
+            assert_eq!(store.list("").unwrap(), ["a/k"], "{dialect:?} {fault}");
+            bucket.fail(fault, 100);
+            let error = store.get("a/k").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Io, "{dialect:?} {fault}: {error}");
+            bucket.fail(0, 0);
+        }
+    }
+}
+
+#[test]
 fn opening_takes_one_request() {
     for dialect in DIALECTS {
         let bucket = Bucket::start(dialect);
