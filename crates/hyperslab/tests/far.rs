@@ -6,9 +6,12 @@ mod bucket;
 mod server;
 
 use bucket::{Bucket, Dialect};
-use hyperslab::source::{ByteRange, HttpSource, RemoteOptions, Source};
-use hyperslab::{File, Object, Selection};
+use hyperslab::convention::netcdf::{Group, NetcdfView};
+use hyperslab::source::{ByteRange, FileSource, HttpSource, RemoteOptions, Source, Store, ZipStore};
+use hyperslab::{File, Limits, Object, Selection};
 use server::{Fault, Server};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const LATENCY: Duration = Duration::from_millis(20);
@@ -236,6 +239,22 @@ fn a_zarr_store_on_a_web_server_needs_to_say_what_it_has() {
         assert!(array.read::<i16>(sel("[0]")).unwrap_err().to_string().contains("web page"));
         server.on(|_| None);
     }
+}
+
+#[test]
+fn nczarr_on_a_web_server_says_itself_what_it_has() {
+    let server = Server::start(Duration::ZERO);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/nczarr/attributes.zip");
+    let store = ZipStore::open(Arc::new(FileSource::open(&path).unwrap()), &Limits::default()).unwrap();
+    for key in store.list("").unwrap() {
+        server.put(&format!("/s/{key}"), store.get(&key).unwrap().unwrap().to_vec());
+    }
+    let file = hyperslab::open(server.url("/s#mode=nczarr")).unwrap();
+    let view = NetcdfView::open(file.hierarchy().clone(), &Limits::default()).unwrap();
+    let names = |g: &Group| g.variables.iter().map(|v| v.name.to_string()).collect::<Vec<_>>().join(" ");
+    let all: Vec<_> = view.groups().iter().map(|g| (g.path.clone(), names(g), g.left_out.len())).collect();
+    let wanted = [("/", "zebra text apple scalar"), ("/g", "u own"), ("/g/inner", "deep")];
+    assert_eq!(all, wanted.map(|(path, names)| (path.to_string(), names.to_string(), 0)));
 }
 
 #[test]

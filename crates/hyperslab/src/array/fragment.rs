@@ -57,7 +57,9 @@ impl Fragment {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             match key.to_ascii_lowercase().as_str() {
                 "mode" => {
-                    for word in value.split(',').filter(|word| !word.is_empty()) {
+                    // Which version of Zarr it is, its documents tell.
+                    let tells = |word: &&str| !matches!(*word, "" | "v2" | "v3");
+                    for word in value.split(',').filter(tells) {
                         fragment.modes.push(Mode::parse(word).ok_or_else(refused)?);
                     }
                 }
@@ -128,6 +130,7 @@ mod tests {
         assert_eq!(parse("mode=nczarr,S3&aws.profile=me&AWS.REGION=eu").modes, [Mode::NcZarr, Mode::S3]);
         assert_eq!(parse("aws.profile=me&aws.region=eu").profile.as_deref(), Some("me"));
         assert_eq!(parse("bytes").modes, [Mode::Bytes]);
+        assert_eq!(parse("mode=nczarr,v2").modes, [Mode::NcZarr]);
         assert_eq!(parse("mode=zarr,bytes&s3").modes, [Mode::Bytes, Mode::S3]);
         assert!(parse("mode=xarray,file,consolidated").is_zarr() && !parse("mode=file").is_zarr());
         assert_eq!(parse(""), Fragment::default());

@@ -12,7 +12,8 @@ use super::{Attribute, DataModel, Dimension, Group, LeftOut, NetcdfView, Type, V
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::model::{
-    ArrayMeta, AttributeEntry, Dataspace, Hierarchy, Link, LinkTarget, Links, NodeId, NodeKind, Storage,
+    ArrayMeta, AttributeEntry, Dataspace, Fault, Hierarchy, Link, LinkTarget, Links, NodeId, NodeKind,
+    Storage,
 };
 use crate::shape::Name;
 use std::collections::{HashMap, HashSet};
@@ -132,6 +133,10 @@ impl Builder<'_> {
         self.limits.check_depth("groups", depth)?;
         let here = self.groups.len();
         self.seen.insert(node.clone());
+        let words = match &self.zarr {
+            Some(zarr) => zarr.group(self.hierarchy, &node),
+            None => Ok(zarr::Words::default()),
+        };
         let links = match self.hierarchy.kind(&node) {
             // A Zarr array by itself is the only variable of a file.
             Ok(NodeKind::Array) if parent.is_none() => {
@@ -139,7 +144,13 @@ impl Builder<'_> {
                 let link = Link { name: Name::from(ALONE), target, creation_order: None };
                 Ok(Links { links: vec![link], tracks_order: false, faults: Vec::new() })
             }
-            _ => self.hierarchy.links(&node).context(|| format!("links of group {path}")),
+            _ => match (self.hierarchy.links(&node), &words) {
+                // What cannot be listed, as on a web server, NCZarr lists itself.
+                (Err(e), Ok(words)) if e.kind() == ErrorKind::Unsupported && !words.is_empty() => {
+                    Ok(self.named(&node, words))
+                }
+                (links, _) => links.context(|| format!("links of group {path}")),
+            },
         };
         let links = match (links, parent) {
             (Err(e), None) => return Err(e),
@@ -181,10 +192,6 @@ impl Builder<'_> {
         for fault in &links.faults {
             self.fail(here, path.clone(), &fault.error);
         }
-        let words = match &self.zarr {
-            Some(zarr) => zarr.group(self.hierarchy, &node),
-            None => Ok(zarr::Words::default()),
-        };
         let words = words.unwrap_or_else(|e| {
             self.fail(here, path.clone(), &e.context("NCZarr"));
             zarr::Words::default()
@@ -232,6 +239,20 @@ impl Builder<'_> {
     /// Whether an array is all that there is.
     fn is_alone(&self, node: &NodeId) -> bool {
         *node == self.hierarchy.root() && self.hierarchy.kind(node).is_ok_and(|kind| kind == NodeKind::Array)
+    }
+
+    /// The links of a group to what NCZarr lists, each looked up by its name.
+    fn named(&self, group: &NodeId, words: &zarr::Words) -> Links {
+        let mut links = Links::default();
+        for name in words.arrays.iter().chain(&words.groups) {
+            match self.hierarchy.link(group, name) {
+                Ok(found) => links.links.extend(found),
+                Err(error) => {
+                    links.faults.push(Fault { object: None, error: error.context(name.to_string()) })
+                }
+            }
+        }
+        links
     }
 
     /// Links in the order in which NCZarr lists them; others follow. What it lists and is not there is told.

@@ -51,6 +51,13 @@ pub(super) struct Words {
     pub(super) groups: Vec<Name>,
 }
 
+impl Words {
+    /// Whether no member of the group is listed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.arrays.is_empty() && self.groups.is_empty()
+    }
+}
+
 /// What is known of the dimensions of an array.
 #[derive(Debug, PartialEq)]
 pub(super) enum Axes {
