@@ -9,4 +9,5 @@ pub mod mutation;
 pub mod probe;
 pub mod reference;
 pub mod rng;
+pub mod swmr;
 pub mod tool;
