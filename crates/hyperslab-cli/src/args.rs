@@ -136,6 +136,8 @@ pub(crate) enum Command {
     Get(Get),
     /// Show what a read would do: requests, bytes, chunks, memory.
     Plan(Plan),
+    /// Print new rows of arrays that are being written, as they come.
+    Follow(Follow),
     /// Verify every structure, checksum and chunk of a file.
     Check(Check),
     /// Look at a store as it is: keys, lengths, bytes.
@@ -344,9 +346,64 @@ pub(crate) struct Plan {
     pub(crate) stats: Stats,
 }
 
+/// How rows are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RowFormat {
+    /// For people, one row a line.
+    Text,
+    /// One array a line; of several arrays one of theirs.
+    Json,
+    /// The elements of a row, side by side.
+    Csv,
+    /// Packed elements in C order, little-endian, compounds without padding.
+    Raw,
+}
+
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hyperslab check ocean.h5           exit 0 no faults, 1 faults found, 2 could not look\n  hyperslab check --json ocean.h5    as JSON; sound is null if not all could be checked"
+    after_help = "Examples:\n  hyperslab follow run.h5::/counts                          until the writer closes the file\n  hyperslab follow run.h5 -d time -d counts --format json   rows of both, side by side\n  hyperslab follow run.h5::/image --from end --rows 1 --format raw > next.bin\n  hyperslab follow https://host/run.h5::/counts --interval 1000 --idle-timeout 60\n\nA row is one index of the first axis. Each comes once, in order, when all of it is written. The last line on stderr\nsays how many came, and how long they took to be seen."
+)]
+pub(crate) struct Follow {
+    /// FILE::/path, or FILE with -d.
+    #[arg(value_parser = address())]
+    pub(crate) address: Address,
+    /// A further array; rows of several come together, as far as all have them.
+    #[arg(short, long = "dataset", value_name = "PATH")]
+    pub(crate) datasets: Vec<String>,
+    /// Where to begin: `start`, `end` (what comes from now on), or the number of a row.
+    #[arg(long, value_name = "ROW", default_value = "start", value_parser = from)]
+    pub(crate) from: hyperslab::follow::From,
+    /// Look at least this often.
+    #[arg(long, value_name = "MS", default_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) interval: u64,
+    /// Stop when no row came for so many seconds. The file of a writer that died never says that it is closed.
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub(crate) idle_timeout: Option<std::time::Duration>,
+    /// Stop after so many rows.
+    #[arg(long, value_name = "N")]
+    pub(crate) rows: Option<u64>,
+    /// How to write rows.
+    #[arg(short, long, value_enum, default_value = "text")]
+    pub(crate) format: RowFormat,
+}
+
+fn from(text: &str) -> Result<hyperslab::follow::From, String> {
+    use hyperslab::follow::From;
+    match text {
+        "start" => Ok(From::Start),
+        "end" => Ok(From::End),
+        row => row.parse().map(From::Row).map_err(|_| "give start, end, or the number of a row".to_owned()),
+    }
+}
+
+fn seconds(text: &str) -> Result<std::time::Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
+    std::time::Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hyperslab check ocean.h5           exit 0 no faults, 1 faults found, 2 could not look\n  hyperslab check --json ocean.h5    as JSON; sound is null if not all could be checked\n  hyperslab check --clear-flag run.h5    after a crash of its writer"
 )]
 pub(crate) struct Check {
     /// The file.
@@ -355,6 +412,10 @@ pub(crate) struct Check {
     /// As one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Clear the flag of a writer that is gone, so that other programs open the file again. The superblock is saved beside
+    /// the file first. Refused while a writer has the file open.
+    #[arg(long)]
+    pub(crate) clear_flag: bool,
     #[command(flatten)]
     pub(crate) stats: Stats,
 }

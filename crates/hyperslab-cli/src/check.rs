@@ -4,9 +4,10 @@ use crate::args::Check;
 use crate::json::Json;
 use crate::output::{self, Failure, Out, Outcome, Progress, Style};
 use hyperslab::array::{Array, Item, Verdict};
-use hyperslab::model::{Fault, NodeKind};
-use hyperslab::{Error, ErrorKind, File, Object, OpenOptions};
+use hyperslab::model::{Fault, NodeKind, Writer};
+use hyperslab::{Address, Error, ErrorKind, File, Object, OpenOptions};
 use std::collections::HashSet;
+use std::path::Path;
 
 /// Everything that was found.
 #[derive(Default)]
@@ -60,11 +61,18 @@ impl Report {
 pub(crate) fn run(arguments: &Check, options: &OpenOptions, out: &mut Out) -> Outcome<bool> {
     let mut report = Report::default();
     let mut file_notes = Vec::new();
-    match crate::output::open(arguments.file.clone(), options) {
+    if arguments.clear_flag {
+        file_notes.push(clear_flag(arguments)?);
+    }
+    let mut state = "ok";
+    match open(arguments, options) {
         Ok(file) => {
-            let state =
-                file.info().notes.into_iter().filter(|(key, _)| matches!(*key, "status" | "base address"));
-            file_notes.extend(state.map(|(key, text)| format!("{key}: {text}")));
+            state = state_of(&file, arguments);
+            if state != "ok" {
+                file_notes.push(format!("state: {state}"));
+            }
+            let base = file.info().notes.into_iter().filter(|(key, _)| matches!(*key, "base address"));
+            file_notes.extend(base.map(|(key, text)| format!("{key}: {text}")));
             check(&file, &mut report);
             arguments.stats.say(file.traffic());
         }
@@ -76,7 +84,7 @@ pub(crate) fn run(arguments: &Check, options: &OpenOptions, out: &mut Out) -> Ou
         Err(e) => return Err(Failure::Library(e)),
     }
     if arguments.json {
-        print_json(arguments, &report, &file_notes, out)?;
+        print_json(arguments, &report, state, &file_notes, out)?;
     } else {
         print_text(arguments, &report, &file_notes, out)?;
     }
@@ -84,6 +92,55 @@ pub(crate) fn run(arguments: &Check, options: &OpenOptions, out: &mut Out) -> Ou
         Some(e) => Err(Failure::Library(e)),
         None => Ok(report.faults.is_empty()),
     }
+}
+
+/// Opens the file: live, if its writer is there and lets others read.
+fn open(arguments: &Check, options: &OpenOptions) -> hyperslab::Result<File> {
+    let file = output::open(arguments.file.clone(), options)?;
+    let live = file.swmr_writer_active().unwrap_or(false) && is_being_written(&arguments.file) == Some(true);
+    if live { hyperslab::open_swmr_with(arguments.file.clone(), options) } else { Ok(file) }
+}
+
+/// Whether a process has a local file open to write it, as far as can be told.
+fn is_being_written(address: &Address) -> Option<bool> {
+    let path = if address.scheme().is_none() { Some(Path::new(&address.file)) } else { None };
+    path.and_then(hyperslab::array::is_being_written)
+}
+
+/// What can be told of the writer of a file.
+fn state_of(file: &File, arguments: &Check) -> &'static str {
+    let writer = file.hierarchy().writer().unwrap_or(Writer::Unknown);
+    let alive = is_being_written(&arguments.file);
+    match (writer, alive) {
+        (Writer::None | Writer::Unknown, _) => "ok",
+        (Writer::Swmr, Some(true)) => "being written by SWMR",
+        (Writer::Alone, Some(true)) => "being written",
+        (_, Some(false)) => "left open by a writer that is gone",
+        (Writer::Swmr, None) => "being written by SWMR, or left open by a writer that is gone",
+        (Writer::Alone, None) => "being written, or left open by a writer that is gone",
+    }
+}
+
+/// Clears the flag of a writer that is gone, and says what was done.
+fn clear_flag(arguments: &Check) -> Outcome<String> {
+    let address = &arguments.file;
+    if address.scheme().is_some() {
+        return Err(Failure::Other(format!("{address} is not a local file: its flag cannot be cleared")));
+    }
+    Ok(match hyperslab::array::clear_writer_flags(Path::new(&address.file))? {
+        None => "no flag was set".into(),
+        Some(done) => {
+            let end = match done.end {
+                (old, new) if old != new => format!("; the end of the file is {new} instead of {old}"),
+                _ => String::new(),
+            };
+            format!(
+                "cleared the flags {:#x}{end}; the superblock is saved in {}",
+                done.flags,
+                done.saved.display()
+            )
+        }
+    })
 }
 
 fn check(file: &File, report: &mut Report) {
@@ -221,7 +278,13 @@ fn print_text(arguments: &Check, report: &Report, file_notes: &[String], out: &m
     out.line(format_args!("{}: {verdict}: {}", arguments.file, summary(report)))
 }
 
-fn print_json(arguments: &Check, report: &Report, file_notes: &[String], out: &mut Out) -> Outcome<()> {
+fn print_json(
+    arguments: &Check,
+    report: &Report,
+    state: &str,
+    file_notes: &[String],
+    out: &mut Out,
+) -> Outcome<()> {
     let error = |e: &Error, object: Option<&str>| {
         let mut own = vec![("code", Json::from(e.code())), ("message", Json::text(e))];
         own.extend(object.map(|object| ("object", object.into())));
@@ -233,6 +296,7 @@ fn print_json(arguments: &Check, report: &Report, file_notes: &[String], out: &m
     let list = |found: &[Found]| Json::list(found.iter().map(|f| error(&f.error, Some(&f.object))));
     out.line(Json::map([
         ("file", Json::text(&arguments.file)),
+        ("state", state.into()),
         ("sound", report.sound().map_or(Json::Null, Json::Bool)),
         ("error", report.failure.as_ref().map_or(Json::Null, |e| error(e, None))),
         ("faults", list(&report.faults)),

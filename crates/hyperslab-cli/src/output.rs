@@ -144,6 +144,11 @@ impl Out {
         Ok(writeln!(self.sink, "{text}")?)
     }
 
+    /// Gives what was written to whoever reads it.
+    pub(crate) fn flush(&mut self) -> Outcome<()> {
+        Ok(self.sink.flush()?)
+    }
+
     /// Text in a style, where colours are wanted.
     pub(crate) fn paint(&self, style: Style, text: impl Display) -> String {
         if self.colors { format!("\x1b[{}m{text}\x1b[0m", style as u8) } else { text.to_string() }

@@ -5,6 +5,7 @@ pub mod array;
 pub mod codec;
 pub mod convention;
 pub mod dtype;
+pub mod follow;
 pub mod model;
 pub mod select;
 pub mod source;
@@ -26,6 +27,7 @@ pub use array::{
     open, open_swmr, open_swmr_with, open_with,
 };
 pub use exec::{Cancel, ChunkCache, MissingChunks, ReadStats};
+pub use follow::{Follow, FollowOptions, follow};
 pub use plan::ReadPlan;
 pub use select::Selection;
 pub use staged::StagedArray;

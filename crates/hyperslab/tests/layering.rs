@@ -33,6 +33,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "plan", "exec",
         ],
     ),
+    // What comes while somebody else writes it.
+    (
+        "follow",
+        &[
+            "error", "limits", "shape", "json", "dtype", "select", "source", "codec", "model", "format",
+            "plan", "exec", "array",
+        ],
+    ),
     // What is changed and not stored yet.
     (
         "staged",

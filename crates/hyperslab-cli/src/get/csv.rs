@@ -51,7 +51,7 @@ fn columns(dtype: &DType, prefix: String, names: &mut Vec<String>) {
     }
 }
 
-fn flatten(value: Value, compound: bool, cells: &mut Vec<String>) {
+pub(crate) fn flatten(value: Value, compound: bool, cells: &mut Vec<String>) {
     match value {
         Value::Compound(_, values) if compound => values.into_iter().for_each(|v| flatten(v, true, cells)),
         value => cells.push(cell(&value)),
@@ -72,7 +72,7 @@ fn cell(value: &Value) -> String {
     }
 }
 
-fn row(out: &mut Out, cells: Vec<String>) -> Outcome<()> {
+pub(crate) fn row(out: &mut Out, cells: Vec<String>) -> Outcome<()> {
     for (i, cell) in cells.iter().enumerate() {
         if i > 0 {
             out.print(",")?;

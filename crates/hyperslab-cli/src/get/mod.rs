@@ -2,7 +2,7 @@
 //!
 //! Large results are read in slabs along their outermost axis, so that memory holds a slab and not the result.
 
-mod csv;
+pub(crate) mod csv;
 mod nested;
 mod npy;
 mod slabs;
@@ -197,7 +197,7 @@ fn raw(read: &mut Read<'_>, out: &mut Out) -> Outcome<()> {
     })
 }
 
-fn packing(array: &Array) -> Outcome<Packing> {
+pub(crate) fn packing(array: &Array) -> Outcome<Packing> {
     Ok(Packing::new(array.dtype()).map_err(|e| match e.kind() {
         hyperslab::ErrorKind::InvalidArgument => Error::unsupported(format!(
             "elements of type {} as bytes, since they point elsewhere",

@@ -259,7 +259,7 @@ impl Array {
     }
 
     /// Whether it is read while it is written.
-    pub(super) fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         self.inner.hierarchy.retry().is_some_and(Retry::is_live)
     }
 
@@ -312,8 +312,9 @@ impl Array {
         let options = RunOptions {
             threads: options.threads.or(self.inner.options.threads),
             cancel: options.cancel.clone(),
-            missing: self.inner.options.missing,
-            cache: Some(self.inner.options.cache.clone()),
+            missing: options.missing.unwrap_or(self.inner.options.missing),
+            // What is being written may be other bytes at the same place at the next read.
+            cache: self.inner.hierarchy.retry().is_none().then(|| self.inner.options.cache.clone()),
         };
         exec::run(plan, form, output, &options)
     }

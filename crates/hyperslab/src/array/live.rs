@@ -7,7 +7,7 @@
 use super::file::{name, store_hierarchy};
 use super::{Address, Array, File, Location, OpenOptions};
 use crate::error::{Context, Result};
-use crate::model::{ChunkRef, Retry, Storage};
+use crate::model::{ChunkRef, Retry, Storage, Writer};
 use crate::shape::{Coord, byte_count, to_usize};
 use crate::source::{ByteRange, Latency, Neighbours, Source};
 use bytes::Bytes;
@@ -25,6 +25,12 @@ pub fn open_swmr(address: impl Into<Address>) -> Result<File> {
 /// The same with options.
 pub fn open_swmr_with(address: impl Into<Address>, options: &OpenOptions) -> Result<File> {
     let address = address.into();
+    if let Some(source) = Location::growing(&address, options)? {
+        let file = open_source(source, Neighbours::none(), name(&address), options)?;
+        if file.is_swmr_read() {
+            return Ok(file);
+        }
+    }
     match Location::open(&address, options)? {
         Location::File(source, neighbours) => open_source(source, neighbours, name(&address), options),
         Location::Store(store) => {
@@ -60,7 +66,8 @@ impl File {
     /// Whether a SWMR writer has it open, as its superblock says now. A writer that crashed or was killed never says that
     /// it is gone: whoever waits for it needs another reason to stop.
     pub fn swmr_writer_active(&self) -> Result<bool> {
-        self.hierarchy().writer_active().context(|| format!("file {}", self.name()))
+        let writer = self.hierarchy().writer().context(|| format!("file {}", self.name()))?;
+        Ok(writer == Writer::Swmr)
     }
 
     /// How often operations on it, and on the files that it names, were run again because the writer had torn them.
@@ -89,6 +96,21 @@ impl Array {
     pub fn refresh(&mut self) -> Result<()> {
         *self = self.reopened()?;
         Ok(())
+    }
+
+    /// Who has its file open to write it, or those of the sources of a virtual dataset that were opened so far.
+    pub(crate) fn writer(&self) -> Result<Writer> {
+        let Storage::Virtual(_) = self.storage() else { return self.hierarchy().writer() };
+        let sources = self.sources().arrays();
+        let mut all = if sources.is_empty() { Writer::Unknown } else { Writer::None };
+        for source in sources {
+            match source.writer()? {
+                Writer::Swmr => return Ok(Writer::Swmr),
+                Writer::None => {}
+                other => all = other,
+            }
+        }
+        Ok(all)
     }
 
     /// All elements as stored, in C order, without copying them: of compact data, and of contiguous data of a file that is

@@ -11,7 +11,7 @@ use crate::source::{
     ByteRange, CachedSource, DirectoryStore, FileSource, Latency, Neighbours, Source, Store, ZipStore,
 };
 #[cfg(feature = "remote")]
-use crate::source::{CloudOptions, CloudStore, HttpSource, HttpStore};
+use crate::source::{CloudOptions, CloudStore, GrowingSource, HttpSource, HttpStore};
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
@@ -101,6 +101,56 @@ impl Location {
             }
             _ => Ok(None),
         }
+    }
+
+    /// The file at an address that is far away, as it is at each moment; `None` for a local one, and where a store stands.
+    pub(super) fn growing(address: &Address, options: &OpenOptions) -> Result<Option<Arc<dyn Source>>> {
+        #[cfg(feature = "remote")]
+        if let Some(scheme) = address.scheme().filter(|scheme| *scheme != "file") {
+            let fragment = Fragment::parse(address.fragment.as_deref().unwrap_or_default())?;
+            let (url, query) = match address.file.split_once('?') {
+                Some((url, query)) => (url, format!("?{query}")),
+                None => (address.file.as_str(), String::new()),
+            };
+            let is_web = matches!(scheme, "http" | "https") && !fragment.has(Mode::S3);
+            let start = url.find("://").map_or(0, |at| at + 3);
+            let Some((folder, name)) = url.rsplit_once('/').filter(|(f, n)| f.len() > start && !n.is_empty())
+            else {
+                return Ok(None);
+            };
+            if fragment.is_zarr() {
+                return Ok(None);
+            }
+            let folder = Address { file: format!("{folder}{query}"), ..address.clone() };
+            let store: Arc<dyn Store> = match is_web {
+                true => Arc::new(HttpStore::open(&folder.file, &options.limits, &options.remote)?),
+                false => Location::store(&folder, options)?,
+            };
+            // A store writes names into URLs as they must be.
+            let key = if is_web { decoded(name) } else { name.to_owned() };
+            if store.len(&key)?.is_none() {
+                return Ok(None);
+            }
+            return Ok(Some(Arc::new(GrowingSource::new(store, key))));
+        }
+        let _ = (address, options);
+        Ok(None)
+    }
+
+    /// What changes when a local file changes: its length, its time, itself. `None` where nothing does.
+    pub(crate) fn stamp(address: &Address) -> Result<Option<String>> {
+        let path = match address.scheme() {
+            None => Cow::Borrowed(Path::new(&address.file)),
+            Some("file") => file_path(&address.file),
+            Some(_) => return Ok(None),
+        };
+        let meta = std::fs::metadata(&path)
+            .map_err(|e| Error::io(format!("cannot look at {}", path.display()), e))?;
+        #[cfg(unix)]
+        let itself = std::os::unix::fs::MetadataExt::ino(&meta);
+        #[cfg(not(unix))]
+        let itself = 0;
+        Ok(meta.is_file().then(|| format!("{itself} {} {:?}", meta.len(), meta.modified().ok())))
     }
 
     fn local(path: &Path, options: &OpenOptions) -> Result<Location> {
@@ -236,8 +286,13 @@ fn file_path(url: &str) -> Cow<'_, Path> {
     if !path.contains('%') || Path::new(path).exists() {
         return Cow::Borrowed(Path::new(path));
     }
+    Cow::Owned(decoded(path).into())
+}
+
+/// Text of which characters may be written as `%41`.
+fn decoded(text: &str) -> String {
     let digit = |b: Option<&u8>| b.and_then(|&b| (b as char).to_digit(16));
-    let (bytes, mut out, mut i) = (path.as_bytes(), Vec::new(), 0);
+    let (bytes, mut out, mut i) = (text.as_bytes(), Vec::new(), 0);
     while let Some(&byte) = bytes.get(i) {
         match (byte, digit(bytes.get(i + 1)), digit(bytes.get(i + 2))) {
             // Two hexadecimal digits fit into a byte.
@@ -251,10 +306,7 @@ fn file_path(url: &str) -> Cow<'_, Path> {
             }
         }
     }
-    match String::from_utf8(out) {
-        Ok(decoded) => Cow::Owned(decoded.into()),
-        Err(_) => Cow::Borrowed(Path::new(path)),
-    }
+    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
 }
 
 #[cfg(test)]

@@ -75,6 +75,8 @@ pub struct ReadOptions {
     pub cancel: Option<Cancel>,
     /// Threads at most, instead of the number given at opening.
     pub threads: Option<usize>,
+    /// What chunks are that were never written, instead of what was said at opening.
+    pub missing: Option<MissingChunks>,
 }
 
 impl ReadOptions {
@@ -87,6 +89,13 @@ impl ReadOptions {
     #[must_use]
     pub fn with_exact(mut self, exact: bool) -> Self {
         self.exact = exact;
+        self
+    }
+
+    /// Sets what chunks are that were never written.
+    #[must_use]
+    pub fn with_missing(mut self, missing: MissingChunks) -> Self {
+        self.missing = Some(missing);
         self
     }
 

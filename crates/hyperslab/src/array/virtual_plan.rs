@@ -52,6 +52,11 @@ impl Sources {
         Sources { opened: Mutex::default(), nesting }
     }
 
+    /// The sources that are there and were opened.
+    pub(super) fn arrays(&self) -> Vec<Array> {
+        self.opened.lock().unwrap_or_else(|e| e.into_inner()).values().flatten().cloned().collect()
+    }
+
     /// How far down the array is, where it is a source itself.
     pub(super) fn nesting(&self) -> Option<&Nesting> {
         self.nesting.as_ref()

@@ -348,6 +348,19 @@ pub struct Documents {
     pub attributes: Json,
 }
 
+/// Who has a file open to write it. One that died says so for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// The file does not say.
+    Unknown,
+    /// Nobody.
+    None,
+    /// One who lets nobody read.
+    Alone,
+    /// One who lets others read (HDF5: SWMR).
+    Swmr,
+}
+
 /// A tree of objects in one file or store, to be read. Every call may read metadata.
 ///
 /// Contract: a fault in one object is an error of that object only; nothing is followed without a bound.
@@ -427,10 +440,9 @@ pub trait Hierarchy: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Whether a writer that lets others read (HDF5: SWMR) has the file open, as the file says now. One that died says
-    /// so for ever.
-    fn writer_active(&self) -> Result<bool> {
-        Ok(false)
+    /// Who has the file open to write it, as the file says now.
+    fn writer(&self) -> Result<Writer> {
+        Ok(Writer::Unknown)
     }
 
     /// Whether the name of the file still leads to it, and not to another that took its place, or to none.

@@ -6,6 +6,7 @@ mod cache;
 #[cfg(any(test, feature = "testing"))]
 pub mod contract;
 mod file;
+mod growing;
 mod memory;
 mod merge;
 mod neighbour;
@@ -19,6 +20,7 @@ mod wrapper;
 
 pub use cache::CachedSource;
 pub use file::FileSource;
+pub use growing::GrowingSource;
 pub use memory::MemorySource;
 pub use merge::{Merged, merge};
 pub use neighbour::{Neighbour, Neighbours};

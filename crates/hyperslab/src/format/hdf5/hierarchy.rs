@@ -20,7 +20,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::model::{
     ArrayMeta, AttributeEntry, Fault, FileInfo, HeapRef, Hierarchy, Link, Links, NodeId, NodeKind, Reference,
-    Retry, Storage,
+    Retry, Storage, Writer,
 };
 use crate::shape::Name;
 use crate::source::{CachedSource, Latency, Neighbours, Source, Traffic};
@@ -381,8 +381,17 @@ impl Hierarchy for Hdf5 {
         self.retry.as_ref()
     }
 
-    fn writer_active(&self) -> Result<bool> {
-        let look = || Ok(Superblock::open(self.source.as_ref(), self.superblock.offset)?.is_live());
+    fn writer(&self) -> Result<Writer> {
+        let look = || {
+            let now = Superblock::open(self.source.as_ref(), self.superblock.offset)?;
+            Ok(match now.version {
+                _ if now.is_live() => Writer::Swmr,
+                _ if now.is_open_for_writing() => Writer::Alone,
+                3.. => Writer::None,
+                // Writers of older files leave no word.
+                _ => Writer::Unknown,
+            })
+        };
         match &self.retry {
             Some(retry) => retry.run(look),
             None => look(),

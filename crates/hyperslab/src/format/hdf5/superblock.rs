@@ -1,7 +1,7 @@
 //! The superblock (specification, II.A): versions 0 to 3, anywhere behind a user block.
 
 use super::message::link::SymbolTable;
-use super::parse::{Cursor, Sizes, UNDEFINED};
+use super::parse::{Cursor, Sizes, UNDEFINED, lookup3};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::source::{ByteRange, Source};
 
@@ -181,6 +181,31 @@ impl Superblock {
     /// Whether a writer has the file open, or did not close it.
     pub fn is_open_for_writing(&self) -> bool {
         self.flags & OPEN_FOR_WRITING != 0
+    }
+
+    /// Its bytes as stored (versions 2 and 3).
+    pub fn bytes(&self, source: &dyn Source) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; 16 + 4 * usize::from(self.sizes.offset)];
+        source.read_into(self.offset, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The same bytes with no flags, another end (an offset in the source), and their checksum (version 3).
+    pub fn cleared(&self, bytes: &[u8], end: u64) -> Result<Vec<u8>> {
+        let size = usize::from(self.sizes.offset);
+        let mut out = bytes.to_vec();
+        // Signature, version and sizes stand before the flags; the addresses of base and extension before the end.
+        let stored = end.saturating_sub(self.offset).saturating_add(self.stored_base).to_le_bytes();
+        let parts = (out.len() == 16 + 4 * size && size <= 8, stored.get(..size));
+        let (true, Some(stored)) = parts else {
+            return Err(Error::invalid("these are not the bytes of a superblock of version 3"));
+        };
+        out.get_mut(11..12).into_iter().for_each(|flags| flags.fill(0));
+        out.get_mut(12 + 2 * size..12 + 3 * size).into_iter().for_each(|field| field.copy_from_slice(stored));
+        let body = out.len() - 4;
+        let sum = lookup3(out.get(..body).unwrap_or_default()).to_le_bytes();
+        out.get_mut(body..).into_iter().for_each(|field| field.copy_from_slice(&sum));
+        Ok(out)
     }
 
     /// Fails if the driver that wrote the file spread it over several.

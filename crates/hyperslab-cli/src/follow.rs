@@ -1,0 +1,140 @@
+//! `follow`: new rows, as they come.
+
+use crate::args::{Follow, RowFormat};
+use crate::get::{csv, packing};
+use crate::json::Json;
+use crate::output::{self, Failure, Out, Outcome};
+use crate::words;
+use hyperslab::follow::{Event, FollowOptions, FollowStats, Part, Rows, Stop};
+use hyperslab::model::Value;
+use hyperslab::{Cancel, OpenOptions};
+use std::time::Duration;
+
+pub(crate) fn run(arguments: &Follow, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
+    let address = &arguments.address;
+    let mut paths: Vec<&str> = arguments.datasets.iter().map(String::as_str).collect();
+    if !paths.is_empty() && address.path != "/" {
+        paths.insert(0, &address.path);
+    }
+    let cancel = Cancel::new();
+    let stop = cancel.clone();
+    ctrlc::set_handler(move || stop.cancel())
+        .map_err(|e| Failure::Other(format!("cannot wait for signals: {e}")))?;
+    let mut wanted = FollowOptions::new()
+        .with_from(arguments.from)
+        .with_interval(Duration::from_millis(arguments.interval))
+        .with_cancel(cancel)
+        .with_open(options.clone());
+    wanted.idle = arguments.idle_timeout;
+    wanted.rows = arguments.rows;
+    let mut follow = hyperslab::follow::follow(address.clone(), &paths, wanted)?;
+    let done = follow.by_ref().try_for_each(|event| {
+        match event? {
+            Event::Rows(rows) => write(&rows, arguments.format, out)?,
+            Event::Shrunk { path, from, to } => {
+                output::say(format_args!(
+                    "note: {path} has {to} rows, it had {from}; going on from its new end"
+                ));
+            }
+            Event::Replaced => {
+                output::say(format_args!("note: another file took the place of {}", address.file))
+            }
+            _ => {}
+        }
+        Ok(())
+    });
+    if !matches!(done, Err(Failure::ClosedPipe)) {
+        output::say(summary(&follow.stats()));
+    }
+    done
+}
+
+/// What was done, in one line.
+fn summary(stats: &FollowStats) -> String {
+    let ms = |d: Duration| format!("{:.1} ms", d.as_secs_f64() * 1e3);
+    let waiting = match stats.waiting {
+        0 => String::new(),
+        n => format!(", {n} announced and not yet written"),
+    };
+    let stop = match stats.stop {
+        Some(Stop::Closed) => "the writer closed the file",
+        Some(Stop::Idle) => "nothing came any more",
+        Some(Stop::Rows) => "all wanted rows came",
+        Some(Stop::Cancelled) => "interrupted",
+        Some(Stop::Failed) | None => "failed",
+    };
+    format!(
+        "{} rows{waiting}, {} retries, delay p50 {}, p99 {}: {stop}",
+        stats.rows,
+        stats.retries,
+        ms(stats.delay_p50),
+        ms(stats.delay_p99)
+    )
+}
+
+/// Writes rows, and gives each to its reader at once.
+fn write(rows: &Rows, format: RowFormat, out: &mut Out) -> Outcome<()> {
+    for row in 0..rows.count {
+        match format {
+            RowFormat::Raw => {
+                for part in &rows.parts {
+                    out.write(&packed(part, row)?)?;
+                }
+            }
+            RowFormat::Csv => {
+                let mut cells = Vec::new();
+                for part in &rows.parts {
+                    values(part, row)?.into_iter().for_each(|value| csv::flatten(value, true, &mut cells));
+                }
+                csv::row(out, cells)?;
+            }
+            RowFormat::Json => {
+                let own = rows.parts.iter().map(|part| nested(part, row)).collect::<Outcome<Vec<Value>>>()?;
+                // A line is an array, also of one array of one axis.
+                let line = match (&rows.parts[..], &own[..]) {
+                    ([part], [row]) if part.shape.len() > 1 => words::json(row),
+                    _ => Json::list(own.iter().map(words::json)),
+                };
+                out.line(line)?;
+            }
+            RowFormat::Text => {
+                let cells = rows.parts.iter().map(|part| Ok(nested(part, row)?.to_string()));
+                out.line(cells.collect::<Outcome<Vec<String>>>()?.join("  "))?;
+            }
+        }
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// Elements of one row.
+fn per_row(part: &Part) -> u64 {
+    part.shape.iter().skip(1).product()
+}
+
+/// The elements of a row, in C order.
+fn values(part: &Part, row: u64) -> Outcome<Vec<Value>> {
+    let count = per_row(part);
+    let at = |i: u64| usize::try_from(i).unwrap_or(usize::MAX);
+    (at(row * count)..at((row + 1) * count)).map(|i| Ok(part.elements.value(i)?)).collect()
+}
+
+/// A row as one value: nested lists.
+fn nested(part: &Part, row: u64) -> Outcome<Value> {
+    Ok(Value::nest(part.shape.get(1..).unwrap_or(&[]), values(part, row)?))
+}
+
+/// A row, packed.
+fn packed(part: &Part, row: u64) -> Outcome<Vec<u8>> {
+    let packing = packing(&part.array)?;
+    let count = usize::try_from(per_row(part)).unwrap_or(usize::MAX);
+    let length = count.saturating_mul(part.array.dtype().size());
+    let start = usize::try_from(row).unwrap_or(usize::MAX).saturating_mul(length);
+    let stored = part.bytes.get(start..start.saturating_add(length)).unwrap_or(&[]);
+    if packing.is_identity() {
+        return Ok(stored.to_vec());
+    }
+    let mut out = Vec::new();
+    packing.pack(stored, count, &mut out)?;
+    Ok(out)
+}
