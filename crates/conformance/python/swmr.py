@@ -5,6 +5,15 @@
     swmr.py times FILE STEPS RATE       appends the time to one dataset, RATE times a second; prints the rate reached
     swmr.py objects FILE COUNT          a SWMR file with COUNT datasets that grow, which stays open until it is killed
     swmr.py refresh FILE COUNT          refreshes /d0 COUNT times; prints seconds
+    swmr.py sums FILE SWMR              what h5py reads of each dataset: SHA-256 of its elements or "error", as JSON
+    swmr.py virtual FILE ROWS           FILE is virtual, its sources FILE.0 and FILE.1 grow at different paces
+    swmr.py frame FILE                  announces one frame, and writes it half a second later
+    swmr.py text FILE ROWS              texts of any length, which come to the file later than the rows that name them
+    swmr.py cycles FILE COUNT           opens the file, appends one row by SWMR, and closes it, COUNT times
+    swmr.py plain FILE ROWS             appends rows without SWMR, and closes the file after each
+    swmr.py flushed FILE ROWS           appends rows without SWMR, and flushes after each
+    swmr.py zarr FOLDER ROWS            appends rows to a Zarr array
+    swmr.py netcdf FILE ROWS            appends records to a netCDF-3 file, and synchronises after each
 
 The writers say "ready" when readers can open the file. Every value follows from its place, and none is the fill value.
 """
@@ -121,6 +130,141 @@ def refresh(name, count):
             d.refresh()
             d.shape
         print(time.perf_counter() - start)
+
+
+def sums(name, swmr):
+    import hashlib
+    import json
+
+    found = {}
+    with h5py.File(name, "r", swmr=bool(swmr)) as f:
+        for path in f:
+            try:
+                data = f[path][...]
+                raw = repr(data.tolist()).encode() if data.dtype.kind == "O" else data.tobytes()
+                found[path] = hashlib.sha256(raw).hexdigest()
+            except Exception:
+                found[path] = "error"
+    print(json.dumps(found), flush=True)
+
+
+def virtual(name, rows):
+    layout = h5py.VirtualLayout((rows, 4), "<i8", maxshape=(None, 4))
+    sources = []
+    for k in range(2):
+        f = h5py.File(f"{name}.{k}", "w", libver="latest")
+        d = f.create_dataset("d", (0, 2), "<i8", maxshape=(None, 2), chunks=(4, 2))
+        sources.append((f, d))
+        source = h5py.VirtualSource(f"{name}.{k}", "d", (rows, 2), maxshape=(None, 2))
+        layout[: h5py.h5s.UNLIMITED, 2 * k : 2 * k + 2] = source[: h5py.h5s.UNLIMITED, :]
+    with h5py.File(name, "w", libver="latest") as f:
+        f.create_virtual_dataset("v", layout)
+    for f, _ in sources:
+        f.swmr_mode = True
+    print("ready", flush=True)
+    for step in range(rows):
+        for k, (_, d) in enumerate(sources):
+            # The second source is behind by some rows, and catches up.
+            to = step + 1 if k == 0 or step % 5 == 4 or step + 1 == rows else d.shape[0]
+            at = d.shape[0]
+            if to > at:
+                d.resize((to, 2))
+                d[at:] = value(np.arange(at, to)[:, None], np.arange(2 * k, 2 * k + 2)[None, :])
+                d.flush()
+        time.sleep(0.01)
+    for f, _ in sources:
+        f.close()
+
+
+def frame(name):
+    f = h5py.File(name, "w", libver="latest")
+    d = f.create_dataset("image", (0, 4, 6), "<i4", maxshape=(None, 4, 6), chunks=(1, 4, 6))
+    f.swmr_mode = True
+    print("ready", flush=True)
+    d.resize((1, 4, 6))
+    d.flush()
+    time.sleep(0.5)
+    d[0] = 5
+    d.flush()
+    time.sleep(0.5)
+    f.close()
+
+
+def text(name, rows):
+    f = h5py.File(name, "w", libver="latest")
+    d = f.create_dataset("text", (0,), h5py.string_dtype(), maxshape=(None,), chunks=(8,))
+    f.swmr_mode = True
+    print("ready", flush=True)
+    for step in range(rows):
+        d.resize((step + 1,))
+        d[step] = f"row {step} " + "x" * (step * 37 % 300)
+        d.flush()
+        if step % 20 == 19:
+            f.flush()
+        time.sleep(0.01)
+    f.close()
+
+
+def cycles(name, count):
+    with h5py.File(name, "w", libver="latest") as f:
+        f.create_dataset("one", (0,), "<i8", maxshape=(None,), chunks=(16,))
+    print("ready", flush=True)
+    for step in range(count):
+        f = h5py.File(name, "r+", libver="latest")
+        d = f["one"]
+        f.swmr_mode = True
+        d.resize((step + 1,))
+        d[step] = value(step)
+        d.flush()
+        f.close()
+
+
+def plain(name, rows):
+    with h5py.File(name, "w") as f:
+        f.create_dataset("one", (0,), "<i8", maxshape=(None,), chunks=(16,))
+    print("ready", flush=True)
+    for step in range(rows):
+        with h5py.File(name, "a") as f:
+            f["one"].resize((step + 1,))
+            f["one"][step] = value(step)
+        time.sleep(0.06)
+
+
+def flushed(name, rows):
+    with h5py.File(name, "w") as f:
+        d = f.create_dataset("one", (0,), "<i8", maxshape=(None,), chunks=(16,))
+        f.flush()
+        print("ready", flush=True)
+        for step in range(rows):
+            d.resize((step + 1,))
+            d[step] = value(step)
+            f.flush()
+            time.sleep(0.06)
+
+
+def zarr(name, rows):
+    import zarr as z
+
+    a = z.create_array(name, shape=(0, 3), chunks=(4, 3), dtype="<i8")
+    print("ready", flush=True)
+    for step in range(rows):
+        a.append(value(step, np.arange(3))[None, :].astype("<i8"))
+        time.sleep(0.02)
+
+
+def netcdf(name, rows):
+    from netCDF4 import Dataset
+
+    with Dataset(name, "w", format="NETCDF3_64BIT_OFFSET") as f:
+        f.createDimension("t", None)
+        f.createDimension("x", 3)
+        v = f.createVariable("v", "i4", ("t", "x"))
+        f.sync()
+        print("ready", flush=True)
+        for step in range(rows):
+            v[step] = value(step, np.arange(3))
+            f.sync()
+            time.sleep(0.06)
 
 
 if __name__ == "__main__":

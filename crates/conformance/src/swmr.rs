@@ -150,3 +150,48 @@ pub fn contents(file: &File) -> Vec<Vec<u8>> {
     let read = |name: &&str| file.array(name).and_then(|a| a.read_raw(Selection::all())).expect(name).bytes;
     GROWING.iter().map(read).collect()
 }
+
+/// How late rows of `swmr.py times` came out of the program.
+#[derive(Clone, Debug)]
+pub struct Late {
+    /// Rows, each of which came once and in order.
+    pub rows: u64,
+    /// The median time from the moment before a row was written until its line came.
+    pub p50: Duration,
+    /// The 99th percentile.
+    pub p99: Duration,
+    /// What the program said at its end.
+    pub said: String,
+}
+
+/// Follows a file of `swmr.py times` with the program, looking every `interval` milliseconds.
+///
+/// Panics if a row comes twice, out of order, or with other numbers than were written.
+pub fn delays(file: &str, interval: u64, format: &str) -> Late {
+    let mut follow = Command::new(crate::tool::path())
+        .args(["follow", &format!("{file}::/t"), "--format", format])
+        .args(["--interval", &interval.to_string(), "--idle-timeout", "20"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut times = Vec::new();
+    for line in BufReader::new(follow.stdout.take().expect("its output")).lines() {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
+        let line = line.expect("text");
+        let numbers: Vec<f64> =
+            line.trim_matches(['[', ']']).split(',').map(|n| n.trim().parse().expect("a number")).collect();
+        let [row, written] = numbers[..] else { panic!("{line}") };
+        assert_eq!(row as usize, times.len() + 1, "a row twice, or none: {line}");
+        times.push(now.as_secs_f64() - written);
+    }
+    let output = follow.wait_with_output().expect("it ends");
+    assert!(output.status.success());
+    times.sort_by(f64::total_cmp);
+    let at = |percent: usize| {
+        let place = (times.len() * percent).div_ceil(100).saturating_sub(1);
+        Duration::from_secs_f64(times.get(place).copied().unwrap_or(0.0).max(0.0))
+    };
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Late { rows: times.len() as u64, p50: at(50), p99: at(99), said }
+}

@@ -275,4 +275,35 @@ fn what_a_remote_file_names_is_looked_for_in_its_folder() {
     let again = hyperslab::open(server.url("/x/v1.h5")).unwrap();
     let error = again.array("columns").unwrap().read_raw(sel("[...]")).unwrap_err();
     assert_eq!(error.kind(), hyperslab::ErrorKind::Permission, "{error}");
+/// The rows that come of a file on a server, which is written over meanwhile.
+#[test]
+fn a_file_that_grows_on_a_server_is_followed() {
+    use hyperslab::follow::{Event, FollowOptions, Stop, follow};
+    use hyperslab::model::Value;
+    let server = Server::start(Duration::ZERO);
+    server.put("/run/a%20b.h5", fixture("swmr_early.h5"));
+    let options =
+        FollowOptions::new().with_interval(Duration::from_millis(10)).with_idle(Duration::from_secs(20));
+    let address = format!("{}::/one", server.url("/run/a%20b.h5"));
+    let mut follow = follow(hyperslab::Address::parse(&address), &["/one", "/text"], options).unwrap();
+    let mut next = 0;
+    for (moment, rows) in [("later", 10), ("closed", 37)] {
+        match follow.next().unwrap().unwrap() {
+            Event::Rows(came) => {
+                assert_eq!((came.first, came.first + came.count), (next, rows));
+                let values = came.parts[0].elements.values().unwrap();
+                let wanted: Vec<i128> = (next..rows).map(|i| i128::from(1000 * i + 1)).collect();
+                assert_eq!(values.iter().filter_map(Value::as_integer).collect::<Vec<_>>(), wanted);
+                next = rows;
+            }
+            other => panic!("{other:?}"),
+        }
+        server.put("/run/a%20b.h5", fixture(&format!("swmr_{moment}.h5")));
+    }
+    assert!(follow.next().is_none());
+    assert_eq!(follow.stats().stop, Some(Stop::Closed));
+    // Nothing is pinned to one state of the file, and nothing comes whole.
+    let asked = server.log();
+    assert!(asked.iter().all(|r| r.header("if-match").is_none() && r.header("if-range").is_none()));
+    assert!(asked.iter().filter(|r| r.method == "GET").all(|r| r.header("range").is_some()));
 }

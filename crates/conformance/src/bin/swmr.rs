@@ -1,11 +1,11 @@
 //! Reads files while h5py writes them, at length: see `scripts/swmr`.
 
-use conformance::swmr::{Script, watch, wrong_in};
+use conformance::swmr::{Script, delays, watch, wrong_in};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "swmr --steps N | --kills N | --refresh";
+const USAGE: &str = "swmr --steps N | --kills N | --rate SECONDS | --refresh";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     let good = match (arguments.first().map(String::as_str), number()) {
         (Some("--steps"), Some(steps)) => steps_of(steps),
         (Some("--kills"), Some(kills)) => kills_of(kills),
+        (Some("--rate"), Some(seconds)) => rate(seconds),
         (Some("--refresh"), _) => refresh(),
         _ => {
             eprintln!("{USAGE}");
@@ -74,6 +75,33 @@ fn kills_of(kills: u64) -> bool {
     }
     println!("{good} of {kills} killed writers left files that read up to their last flush");
     good == kills
+}
+
+/// Follows 100 rows a second: whether each comes in time, and whether the writer is as fast as alone.
+fn rate(seconds: u64) -> bool {
+    const INTERVAL: u64 = 50;
+    let steps = (seconds * 100).to_string();
+    let alone = scratch("alone");
+    let rate = |text: String| text.trim_start_matches("done ").parse::<f64>().unwrap_or(0.0);
+    let alone_rate = rate(Script::writer(&["times", &alone, &steps, "100"]).finish());
+    let file = scratch("rate");
+    let writer = Script::writer(&["times", &file, &steps, "100"]);
+    let late = delays(&file, INTERVAL, "csv");
+    let followed_rate = rate(writer.finish());
+    for file in [alone, file] {
+        let _ = std::fs::remove_file(file);
+    }
+    println!(
+        "{} rows, each once and in order; p50 {:.1} ms, p99 {:.1} ms with a look every {INTERVAL} ms; writer {followed_rate} \
+         rows a second, alone {alone_rate}; it said: {}",
+        late.rows,
+        late.p50.as_secs_f64() * 1e3,
+        late.p99.as_secs_f64() * 1e3,
+        late.said
+    );
+    late.rows == seconds * 100
+        && late.p99 < Duration::from_millis(2 * INTERVAL)
+        && followed_rate > 0.98 * alone_rate
 }
 
 /// What a refresh costs, with few objects and with many, beside h5py.

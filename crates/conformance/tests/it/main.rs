@@ -13,6 +13,7 @@ mod robust;
 mod s3;
 mod selection;
 mod staged;
+mod swmr;
 mod threads;
 mod zarr;
 

