@@ -7,7 +7,6 @@ use hyperslab::array::{Array, Item, Verdict};
 use hyperslab::model::{Fault, NodeKind, Writer};
 use hyperslab::{Address, Error, ErrorKind, File, Object, OpenOptions};
 use std::collections::HashSet;
-use std::path::Path;
 
 /// Everything that was found.
 #[derive(Default)]
@@ -103,7 +102,7 @@ fn open(arguments: &Check, options: &OpenOptions) -> hyperslab::Result<File> {
 
 /// Whether a process has a local file open to write it, as far as can be told.
 fn is_being_written(address: &Address) -> Option<bool> {
-    let path = if address.scheme().is_none() { Some(Path::new(&address.file)) } else { None };
+    let path = if address.scheme().is_none() { Some(address.local()) } else { None };
     path.and_then(hyperslab::array::is_being_written)
 }
 
@@ -127,7 +126,7 @@ fn clear_flag(arguments: &Check) -> Outcome<String> {
     if address.scheme().is_some() {
         return Err(Failure::Other(format!("{address} is not a local file: its flag cannot be cleared")));
     }
-    Ok(match hyperslab::array::clear_writer_flags(Path::new(&address.file))? {
+    Ok(match hyperslab::array::clear_writer_flags(address.local())? {
         None => "no flag was set".into(),
         Some(done) => {
             let end = match done.end {

@@ -140,7 +140,7 @@ impl Location {
     /// What changes when a local file changes: its length, its time, itself. `None` where nothing does.
     pub(crate) fn stamp(address: &Address) -> Result<Option<String>> {
         let path = match address.scheme() {
-            None => Cow::Borrowed(Path::new(&address.file)),
+            None => Cow::Borrowed(address.local()),
             Some("file") => file_path(&address.file),
             Some(_) => return Ok(None),
         };
