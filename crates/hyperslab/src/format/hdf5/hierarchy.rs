@@ -45,7 +45,6 @@ pub struct Hdf5 {
     neighbours: Neighbours,
     /// Neighbours opened so far, by name.
     opened: Cache<Name, Arc<Hdf5>>,
-    source: Arc<dyn Source>,
     /// How it is read while it is written; `None` where it is read as it was when it was opened.
     retry: Option<Retry>,
     /// The identity of the source when it was opened.
@@ -145,18 +144,7 @@ impl Hdf5 {
         }
         let heap = if live { GlobalHeap::live(space.clone()) } else { GlobalHeap::new(space.clone()) };
         let opened = Cache::new(NEIGHBOURS_KEPT);
-        Ok(Arc::new(Hdf5 {
-            superblock,
-            extension,
-            space,
-            objects,
-            heap,
-            neighbours,
-            opened,
-            source,
-            retry,
-            id,
-        }))
+        Ok(Arc::new(Hdf5 { superblock, extension, space, objects, heap, neighbours, opened, retry, id }))
     }
 
     /// The superblock.
@@ -168,7 +156,7 @@ impl Hdf5 {
     /// and not changed, unless changes are followed.
     fn is_same(&self, source: &dyn Source) -> bool {
         match self.objects.is_live() {
-            true => self.source.is_current().unwrap_or(false),
+            true => self.space.data().is_current().unwrap_or(false),
             false => source.id().is_ok_and(|id| id == self.id),
         }
     }
@@ -383,7 +371,7 @@ impl Hierarchy for Hdf5 {
 
     fn writer(&self) -> Result<Writer> {
         let look = || {
-            let now = Superblock::open(self.source.as_ref(), self.superblock.offset)?;
+            let now = Superblock::open(self.space.data().as_ref(), self.superblock.offset)?;
             Ok(match now.version {
                 _ if now.is_live() => Writer::Swmr,
                 _ if now.is_open_for_writing() => Writer::Alone,
@@ -399,7 +387,7 @@ impl Hierarchy for Hdf5 {
     }
 
     fn is_current(&self) -> Result<bool> {
-        self.source.is_current()
+        self.space.data().is_current()
     }
 
     fn traffic(&self) -> Traffic {
