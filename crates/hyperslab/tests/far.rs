@@ -275,6 +275,8 @@ fn what_a_remote_file_names_is_looked_for_in_its_folder() {
     let again = hyperslab::open(server.url("/x/v1.h5")).unwrap();
     let error = again.array("columns").unwrap().read_raw(sel("[...]")).unwrap_err();
     assert_eq!(error.kind(), hyperslab::ErrorKind::Permission, "{error}");
+}
+
 /// The rows that come of a file on a server, which is written over meanwhile.
 #[test]
 fn a_file_that_grows_on_a_server_is_followed() {
