@@ -27,6 +27,9 @@ use watch::{Look, Watch};
 /// The longest sleep without a look at the token that stops it.
 const NAP: Duration = Duration::from_millis(20);
 
+/// How long the first look may take.
+const FIRST: Duration = Duration::from_millis(200);
+
 /// Looks in a row that may fail because a server or file system does, before the error is given.
 const PATIENCE: u32 = 20;
 
@@ -253,9 +256,16 @@ pub fn follow(address: impl Into<Address>, paths: &[&str], options: FollowOption
         more: false,
         options,
     };
-    // What is wrong with the question is said at once.
-    follow.look()?;
-    Ok(follow)
+    // What is wrong with the question is said at once, and what is there now is where it begins. A file that does not keep
+    // still is not waited for.
+    let begun = Instant::now();
+    loop {
+        follow.look()?;
+        if follow.next.is_some() || begun.elapsed() > FIRST {
+            return Ok(follow);
+        }
+        std::thread::sleep(NAP / 4);
+    }
 }
 
 impl Follow {
