@@ -121,10 +121,11 @@ impl Location {
             if fragment.is_zarr() {
                 return Ok(None);
             }
-            let folder = Address { file: format!("{folder}{query}"), ..address.clone() };
+            let mut at = address.clone();
+            at.file = format!("{folder}{query}");
             let store: Arc<dyn Store> = match is_web {
-                true => Arc::new(HttpStore::open(&folder.file, &options.limits, &options.remote)?),
-                false => Location::store(&folder, options)?,
+                true => Arc::new(HttpStore::open(&at.file, &options.limits, &options.remote)?),
+                false => Location::store(&at, options)?,
             };
             // A store writes names into URLs as they must be.
             let key = if is_web { decoded(name) } else { name.to_owned() };
