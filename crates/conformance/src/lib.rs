@@ -2,6 +2,7 @@
 //!
 //! The reference libraries run in the Python that `scripts/python-env` makes; `scripts/test` does that.
 
+pub mod archive;
 pub mod codecs;
 pub mod compare;
 pub mod extent;

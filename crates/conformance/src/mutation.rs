@@ -1,5 +1,6 @@
 //! Makes damaged files out of sound ones, by seed and number.
 
+use crate::archive::{self, Entry};
 use crate::extent::{Extent, extents, signatures};
 use crate::rng::Rng;
 use hyperslab::Limits;
@@ -16,6 +17,8 @@ pub enum Format {
     Hdf5,
     /// Classic netCDF files: their headers.
     Netcdf3,
+    /// Zip files of Zarr stores: their directories, and the documents and shards in them.
+    Zarr,
 }
 
 impl Format {
@@ -24,18 +27,20 @@ impl Format {
         match self {
             Format::Hdf5 => "hdf5",
             Format::Netcdf3 => "netcdf3",
+            Format::Zarr => "zarr",
         }
     }
 
     /// The format called so.
     pub fn named(name: &str) -> Option<Format> {
-        [Format::Hdf5, Format::Netcdf3].into_iter().find(|f| f.name() == name)
+        [Format::Hdf5, Format::Netcdf3, Format::Zarr].into_iter().find(|f| f.name() == name)
     }
 
     fn holds(self, bytes: &[u8]) -> bool {
         match self {
             Format::Hdf5 => is_hdf5(bytes),
             Format::Netcdf3 => header::Version::find(bytes).is_some(),
+            Format::Zarr => archive::is_zip(bytes),
         }
     }
 }
@@ -56,6 +61,8 @@ pub struct Seed {
     extents: Vec<Extent>,
     /// Offsets at which structures begin.
     places: Vec<usize>,
+    /// Of an archive, what is in it.
+    entries: Vec<Entry>,
 }
 
 /// What to write where numbers decide sizes, counts and addresses.
@@ -130,11 +137,17 @@ impl Seeds {
             return Ok(seed.clone());
         }
         let bytes = std::fs::read(&self.paths[which])?;
+        let mut entries = Vec::new();
         let (extents, places) = match self.format {
+            Format::Zarr => {
+                let (found, places) = archive::entries(&bytes);
+                entries = found;
+                (Vec::new(), places)
+            }
             Format::Hdf5 => (extents(&bytes), hdf5_places(&self.paths[which], &bytes)),
             Format::Netcdf3 => (Vec::new(), netcdf3_places(&bytes)),
         };
-        let seed = Arc::new(Seed { format: self.format, extents, bytes, places });
+        let seed = Arc::new(Seed { format: self.format, extents, bytes, places, entries });
         self.known.insert(which, seed.clone());
         Ok(seed)
     }
@@ -146,6 +159,13 @@ impl Seeds {
         let original = self.seed(which)?;
         let mut bytes = original.bytes.clone();
         let mut story = format!("{}:", self.paths[which].display());
+        if !original.entries.is_empty() && rng.chance(75) {
+            let mut entries = original.entries.clone();
+            for _ in 0..rng.pick(&[1, 1, 2, 3]) {
+                story = format!("{story} {}", archive::mutate(&mut entries, &mut rng));
+            }
+            return Ok((archive::pack(&entries), story));
+        }
         for _ in 0..rng.pick(&[1, 1, 1, 2, 3, 6]) {
             let word = mutate(&mut bytes, &original, &mut rng);
             story = format!("{story} {word}");
@@ -193,6 +213,7 @@ fn mutate(bytes: &mut Vec<u8>, seed: &Seed, rng: &mut Rng) -> String {
         let span = match seed.format {
             Format::Hdf5 => rng.pick(&[16, 64, 64, 256, 1024]),
             Format::Netcdf3 => rng.pick(&[1, 1, 4]),
+            Format::Zarr => rng.pick(&[4, 32, 64]),
         };
         (rng.pick(&seed.places) + rng.below(span)).min(bytes.len() - 1)
     } else {
@@ -219,7 +240,9 @@ fn mutate(bytes: &mut Vec<u8>, seed: &Seed, rng: &mut Rng) -> String {
             };
             let width = width.min(bytes.len() - at);
             match seed.format {
-                Format::Hdf5 => bytes[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]),
+                Format::Hdf5 | Format::Zarr => {
+                    bytes[at..at + width].copy_from_slice(&value.to_le_bytes()[..width])
+                }
                 Format::Netcdf3 => bytes[at..at + width].copy_from_slice(&value.to_be_bytes()[8 - width..]),
             }
             format!("field {at:#x}+{width}={value:#x}")

@@ -1,7 +1,7 @@
 //! Feeds damaged files to the library, in worker processes with a limit on memory and a watchdog.
 //!
 //!     mutate [--count N] [--seed S] [--first I] [--keep DIR] [--tool] [--format F] FOLDER...
-//!                                made of the files in the folders; F is hdf5 (if nothing is said) or netcdf3
+//!                                made of the files in the folders; F is hdf5 (if nothing is said), netcdf3 or zarr
 //!     mutate --replay PATH...    files as they are
 //!
 //! With `--tool` the program looks at each input too: `describe`, `check`, `ls`, `info` and `dump`.
@@ -94,7 +94,7 @@ impl Inputs {
 fn main() -> ExitCode {
     let Some(mut options) = options() else {
         eprintln!(
-            "usage: mutate [--count N] [--seed S] [--first I] [--keep DIR] [--tool] [--format hdf5|netcdf3] PATH... or --replay PATH..."
+            "usage: mutate [--count N] [--seed S] [--first I] [--keep DIR] [--tool] [--format hdf5|netcdf3|zarr] PATH... or --replay PATH..."
         );
         return ExitCode::from(2);
     };

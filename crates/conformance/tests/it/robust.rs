@@ -34,6 +34,13 @@ fn damaged_netcdf3_headers_get_an_answer() {
 }
 
 #[test]
+fn damaged_zarr_stores_get_an_answer() {
+    let folder = reference::generated("zarr_matrix.py", &[]);
+    let folder = folder.to_str().expect("a path that is text");
+    mutate(&["--format", "zarr", "--count", "2000", "--seed", "20261130", folder]);
+}
+
+#[test]
 fn what_failed_once_fails_no_more() {
     let folder = tool::root().join("crates/conformance/regressions");
     mutate(&["--replay", folder.to_str().expect("a path that is text")]);
