@@ -56,6 +56,32 @@ fn every_layout_of_nczarr_prints_the_same() {
 }
 
 #[test]
+fn storage_of_zarr_is_told_in_the_words_of_netcdf() {
+    let text = String::from_utf8(dump(&["-s", "-h"], "nczarr/lower.zip").stdout).unwrap();
+    // As ncdump prints it of the store that is in the file.
+    let file = "\t\t:_SuperblockVersion = 2 ;\n\t\t:_IsNetcdf4 = 1 ;\n\t\t:_Format = \"netCDF-4\" ;\n";
+    let array =
+        "zebra:_Storage = \"chunked\" ;\n\t\tzebra:_ChunkSizes = 4 ;\n\t\tzebra:_Endianness = \"little\" ;\n";
+    assert!(text.contains(file) && text.contains(array), "{text}");
+    // Codecs are shown as they stand in the documents.
+    let folder = tempfile::tempdir().unwrap();
+    let array = r#"{"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "<i2", "fill_value": null, "order": "C",
+        "filters": [{"id": "shuffle", "elementsize": 2}], "compressor": {"id": "zlib", "level": 5}}"#;
+    std::fs::write(folder.path().join(".zarray"), array).unwrap();
+    let text = String::from_utf8(dump(&["-s", "-h"], folder.path().to_str().unwrap()).stdout).unwrap();
+    for line in [
+        "array:_Shuffle = \"true\" ;",
+        "array:_DeflateLevel = 5 ;",
+        r#"array:_Codecs = "[{\"id\":\"shuffle\",\"elementsize\":2},{\"id\":\"zlib\",\"level\":5}]" ;"#,
+        "array:_NoFill = \"true\" ;",
+        ":_IsNetcdf4 = 0 ;",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    assert!(!text.contains("_SuperblockVersion"), "{text}");
+}
+
+#[test]
 fn what_netcdf_has_no_word_for_is_told() {
     let output = dump(&["-h"], "phony.h5");
     let text = String::from_utf8(output.stdout).unwrap();

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Every option, and pairs that go together.
-const MODES: [&[&str]; 14] = [
+const MODES: [&[&str]; 16] = [
     &[],
     &["-h"],
     &["-s", "-h"],
@@ -23,6 +23,9 @@ const MODES: [&[&str]; 14] = [
     &["-p", "4,9"],
     &["-l", "50"],
     &["-n", "a name"],
+    // Files without such a variable or group are passed over.
+    &["-v", "x"],
+    &["-g", "zebra"],
 ];
 
 /// What ncdump 4.9.0 gets wrong: files, options, and what. The right values stand in the tests of `dump` in

@@ -7,6 +7,7 @@ use hyperslab::array::Item;
 use hyperslab::codec::FilterSpec;
 use hyperslab::convention::netcdf::{DataModel, Variable};
 use hyperslab::dtype::{ByteOrder, DType};
+use hyperslab::json::Json;
 use hyperslab::model::{ChunkGrid, FillValue, Layout, NodeKind};
 
 /// Attributes of datasets by which the netCDF library knows its files.
@@ -52,8 +53,21 @@ impl Dump<'_> {
         }
         let mut filters = Vec::new();
         for spec in &meta.filters {
-            let FilterSpec::Hdf5 { id, parameters, .. } = spec else { continue };
-            match *id {
+            let (id, parameters) = match spec {
+                FilterSpec::Hdf5 { id, parameters, .. } => (*id, parameters.clone()),
+                FilterSpec::Zarr { name, configuration } => {
+                    let level = configuration.get("level").and_then(Json::as_u64).unwrap_or(0);
+                    match name.as_str() {
+                        "zlib" => (DEFLATE, vec![level as u32]),
+                        "shuffle" => (SHUFFLE, Vec::new()),
+                        "fletcher32" => (FLETCHER32, Vec::new()),
+                        // Among the codecs below.
+                        _ => continue,
+                    }
+                }
+                _ => continue,
+            };
+            match id {
                 DEFLATE => {
                     let level = parameters.first().copied().unwrap_or(0).to_string();
                     self.special(owner, "_DeflateLevel", level.as_bytes())?;
@@ -74,6 +88,9 @@ impl Dump<'_> {
         if !filters.is_empty() {
             self.special(owner, "_Filter", format!("\"{}\"", filters.join("|")).as_bytes())?;
         }
+        if let Some(codecs) = self.codecs(variable)? {
+            self.special(owner, "_Codecs", &quoted(codecs.to_string().as_bytes(), Place::Whole))?;
+        }
         if meta.dtype.size() > 1
             && let DType::Integer(_) | DType::Float(_) = &meta.dtype
         {
@@ -91,6 +108,16 @@ impl Dump<'_> {
         Ok(())
     }
 
+    /// The codecs of a Zarr array, as its document says; `None` if there are none.
+    fn codecs(&self, variable: &Variable) -> Outcome<Option<Json>> {
+        let Some(documents) = self.file.hierarchy().documents(&variable.node)? else { return Ok(None) };
+        let list = |name: &str| documents.metadata.get(name).and_then(Json::as_list).unwrap_or(&[]);
+        let compressor = documents.metadata.get("compressor").filter(|c| !c.is_null());
+        let all: Vec<Json> =
+            list("codecs").iter().chain(list("filters")).chain(compressor).cloned().collect();
+        Ok(Some(Json::List(all)).filter(|list| *list != Json::List(Vec::new())))
+    }
+
     /// Those of the file.
     pub(super) fn file_specials(&mut self) -> Outcome<()> {
         let model = self.view.model();
@@ -101,10 +128,15 @@ impl Dump<'_> {
             if let Some(a) = properties {
                 self.special(b"", "_NCProperties", &quoted(&a.data, Place::Whole))?;
             }
-            let version = self.file.info().version.to_string();
-            self.special(b"", "_SuperblockVersion", version.as_bytes())?;
-            let own = if self.looks_like_netcdf4()? { b"1" } else { b"0" };
-            self.special(b"", "_IsNetcdf4", own)?;
+            let info = self.file.info();
+            let zarr = info.format == "Zarr";
+            // Zarr has a superblock if the netCDF library wrote it, always of this version.
+            let version = if zarr { 2 } else { info.version };
+            if !zarr || properties.is_some() {
+                self.special(b"", "_SuperblockVersion", version.to_string().as_bytes())?;
+            }
+            let own = if zarr { properties.is_some() } else { self.looks_like_netcdf4()? };
+            self.special(b"", "_IsNetcdf4", if own { b"1" } else { b"0" })?;
         }
         self.special(b"", "_Format", format!("\"{}\"", kind_text(model)).as_bytes())
     }
