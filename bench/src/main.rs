@@ -4,6 +4,7 @@ mod hdf5_reader_peer;
 mod inflate;
 mod ours;
 mod rust_hdf5_peer;
+mod staged;
 mod zarrs_peer;
 
 use serde_json::{Value, json};
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
+        ["run", "staged"] => staged::run(repetitions() as usize),
         ["run", only @ ..] => run(only),
         ["worker", reader, workload, folder, repetitions] => {
             work(reader, workload, Path::new(folder), repetitions)
@@ -168,10 +170,14 @@ fn answer(command: &mut Command) -> Result<Value, Failure> {
     Ok(serde_json::from_slice(&out.stdout)?)
 }
 
+fn repetitions() -> u32 {
+    std::env::var("BENCH_REPETITIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(7)
+}
+
 fn run(only: &[&str]) -> Result<(), Failure> {
     let folder = std::env::var_os("BENCH_DATA")
         .map_or(Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench-data"), PathBuf::from);
-    let repetitions: u32 = std::env::var("BENCH_REPETITIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(7);
+    let repetitions = repetitions();
     for script in ["data.py", "zarr_data.py"] {
         if !python(script).arg(&folder).status()?.success() {
             return Err("could not make the files".into());

@@ -60,6 +60,7 @@ impl StagedArray {
                 (*slot, *extents, *hashes) = (Some(swapped), Some(shape), table);
             }
         }
+        new.check_places()?;
         new.reclaim();
         Ok(new)
     }

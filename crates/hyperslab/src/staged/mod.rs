@@ -131,23 +131,8 @@ impl StagedArray {
         for base in bases {
             staged.push_base(base)?;
         }
-        let height = staged.ledger.height();
-        for (i, (&slab, &offset)) in map.slab_indices().iter().zip(map.slab_offsets()).enumerate() {
-            let rows = staged.ledger.slabs.get(slab as usize).and_then(|s| s.as_ref());
-            // A chunk at the edge of the array may be cut off in a slab of memory.
-            let high = staged.ledger.extent(&map.coord(i), shape).first().copied().unwrap_or(1);
-            let fits = rows.is_some_and(|shape| {
-                let rows = shape.first().copied().unwrap_or(1);
-                offset % height == 0 && offset.checked_add(high).is_some_and(|end| end <= rows)
-            });
-            if !fits || (slab == 0 && offset != 0) {
-                return Err(Error::new(
-                    ErrorKind::OutOfBounds,
-                    format!("chunk {:?} lies at row {offset} of slab {slab}", map.coord(i).as_slice()),
-                ));
-            }
-        }
         staged.ledger.map = Arc::new(map);
+        staged.check_places()?;
         Ok(staged)
     }
 
@@ -224,6 +209,39 @@ impl StagedArray {
             staged.ledger.bases = columns as usize;
         }
         Ok(staged)
+    }
+
+    /// Checks that every chunk lies on a slab that is there, and that its slab holds all of it.
+    fn check_places(&self) -> Result<()> {
+        let height = self.ledger.height();
+        for at in 0..self.ledger.map.len() {
+            let (slab, offset) = self.ledger.map.get(at);
+            let coord = self.ledger.map.coord(at);
+            let extent = self.ledger.extent(&coord, &self.ledger.shape);
+            let place = self.slabs.get(slab as usize).zip(self.ledger.slabs.get(slab as usize));
+            let fits = match place {
+                Some((Some(_), _)) if slab == 0 => offset == 0,
+                Some((Some(Slab::Array(array)), Some(shape))) => {
+                    let held = self.ledger.extent(&array.coord(offset), array.array.shape());
+                    let there = shape.first().is_none_or(|&rows| offset < rows);
+                    offset % height == 0 && there && extent.iter().zip(&held).all(|(n, held)| n <= held)
+                }
+                // The last chunk may end before its place does.
+                Some((Some(Slab::Memory(_)), Some(shape))) => {
+                    let high = extent.first().copied().unwrap_or(1);
+                    let rows = shape.first().copied().unwrap_or(1);
+                    offset % height == 0 && offset.checked_add(high).is_some_and(|end| end <= rows)
+                }
+                _ => false,
+            };
+            if !fits {
+                return Err(Error::new(
+                    ErrorKind::OutOfBounds,
+                    format!("slab {slab} does not hold chunk {:?} at row {offset}", coord.as_slice()),
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Appends a base slab; there are no staged ones yet.

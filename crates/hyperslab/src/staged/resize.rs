@@ -329,6 +329,12 @@ impl StagedArray {
                 }
             }
         }
+        if after.shape != self.ledger.shape {
+            // Chunks that the edge cuts are others now, even where nothing was written.
+            for slab in self.ledger.bases as u32 + 1..self.slabs.len() as u32 {
+                self.forget_hashes(slab);
+            }
+        }
         self.ledger = after;
         self.reclaim();
         Ok(())

@@ -149,6 +149,14 @@ fn an_error_leaves_the_array_as_it_was() {
     let plan = staged.commit().unwrap();
     let bytes: Vec<u8> = [5i64, 77, 11, 12].iter().flat_map(|v| v.to_le_bytes()).collect();
     assert_eq!(plan.hashes, [hash::hash(cells::View::Bytes(8, &bytes), 0, &[1], &[4]).unwrap()]);
+    // Nor a change of what the edge leaves of a chunk.
+    let mut cut = StagedArray::full(&[4], &[4], &i64_type(), None).unwrap();
+    cut.set(.., &[1i64, 2, 3, 4]).unwrap();
+    cut.hash().unwrap();
+    cut.resize(&[3]).unwrap();
+    let mut same = StagedArray::full(&[3], &[4], &i64_type(), None).unwrap();
+    same.set(.., &[1i64, 2, 3]).unwrap();
+    assert_eq!(cut.commit().unwrap().hashes, same.commit().unwrap().hashes);
     staged.set_writeable(false);
     assert_eq!(staged.set(0, 1i64).unwrap_err().kind(), ErrorKind::Permission);
     assert!(staged.copy().set(0, 1i64).is_ok());
@@ -227,6 +235,23 @@ fn a_commit_keeps_each_distinct_chunk_once() {
     edge.set(.., 0i64).unwrap();
     assert_eq!(edge.commit().unwrap().survivors(), 1);
     assert_eq!(edge.ledger().map().slab_indices(), [0, 1]);
+}
+
+#[test]
+fn a_map_names_places_that_are_there() {
+    let base = || {
+        let bytes = (0..8i64).flat_map(i64::to_le_bytes).collect();
+        vec![BaseSlab::memory(crate::RawData { shape: vec![8], dtype: i64_type(), bytes }).unwrap()]
+    };
+    let made = |slabs: [u32; 2], offsets: [u64; 2]| {
+        let map = ChunkMap::new(vec![2], slabs.to_vec(), offsets.to_vec()).unwrap();
+        StagedArray::new(&[7], &[4], &i64_type(), base(), map, None)
+    };
+    assert_eq!(made([1, 1], [4, 0]).unwrap().read::<i64>(..).unwrap().data, [4, 5, 6, 7, 0, 1, 2]);
+    for (slabs, offsets) in [([1, 2], [0, 0]), ([1, 1], [0, 8]), ([1, 1], [1, 4]), ([0, 1], [4, 0])] {
+        assert_eq!(made(slabs, offsets).unwrap_err().kind(), ErrorKind::OutOfBounds);
+    }
+    assert!(ChunkMap::new(vec![3], vec![0; 2], vec![0; 3]).is_err());
 }
 
 #[test]
