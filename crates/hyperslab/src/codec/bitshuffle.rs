@@ -50,7 +50,7 @@ pub(super) const SPELLING: Spelling = Spelling {
     id: "bitshuffle",
     numcodecs: r#"{"id":"bitshuffle","elementsize":4,"blocksize":0,"cname":"lz4"}"#,
     v3: r#"{"name":"numcodecs.bitshuffle","configuration":{"elementsize":4,"blocksize":0,"cname":"lz4"}}"#,
-    hdf5: Some(Hdf5 { number: HDF5_ID, bind: bind, to_json: to_json, to_parameters: to_parameters }),
+    hdf5: Some(Hdf5 { number: HDF5_ID, bind, to_json, to_parameters }),
     json: Some(bind_json),
     encodes: true,
 };

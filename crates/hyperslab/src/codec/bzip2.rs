@@ -17,7 +17,7 @@ pub(super) const SPELLING: Spelling = Spelling {
     id: "bz2",
     numcodecs: r#"{"id":"bz2","level":1}"#,
     v3: r#"{"name":"numcodecs.bz2","configuration":{"level":1}}"#,
-    hdf5: Some(Hdf5 { number: HDF5_ID, bind: bind, to_json: level_to_json, to_parameters: json_to_level }),
+    hdf5: Some(Hdf5 { number: HDF5_ID, bind, to_json: level_to_json, to_parameters: json_to_level }),
     json: Some(bind_json),
     encodes: true,
 };

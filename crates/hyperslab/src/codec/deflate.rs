@@ -16,7 +16,7 @@ pub(super) const SPELLING: Spelling = Spelling {
     id: "zlib",
     numcodecs: r#"{"id":"zlib","level":1}"#,
     v3: r#"{"name":"numcodecs.zlib","configuration":{"level":1}}"#,
-    hdf5: Some(Hdf5 { number: HDF5_ID, bind: bind, to_json: level_to_json, to_parameters: json_to_level }),
+    hdf5: Some(Hdf5 { number: HDF5_ID, bind, to_json: level_to_json, to_parameters: json_to_level }),
     json: Some(bind_json),
     encodes: true,
 };

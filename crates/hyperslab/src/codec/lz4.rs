@@ -38,7 +38,7 @@ pub(super) const HDF5_LZ4: Spelling = Spelling {
     v3: r#"{"name":"hdf5lz4","configuration":{"parameters":[1073741824]}}"#,
     hdf5: Some(Hdf5 {
         number: HDF5_ID,
-        bind: bind,
+        bind,
         to_json: parameters_to_json,
         to_parameters: json_to_parameters,
     }),

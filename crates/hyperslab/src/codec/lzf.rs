@@ -16,7 +16,7 @@ pub(super) const SPELLING: Spelling = Spelling {
     v3: r#"{"name":"lzf","configuration":{"parameters":[4,261,20000]}}"#,
     hdf5: Some(Hdf5 {
         number: HDF5_ID,
-        bind: bind,
+        bind,
         to_json: parameters_to_json,
         to_parameters: json_to_parameters,
     }),

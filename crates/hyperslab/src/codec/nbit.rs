@@ -19,7 +19,7 @@ pub(super) const SPELLING: Spelling = Spelling {
     v3: r#"{"name":"nbit","configuration":{"parameters":[8,0,5000,1,4,0,3,0]}}"#,
     hdf5: Some(Hdf5 {
         number: HDF5_ID,
-        bind: bind,
+        bind,
         to_json: parameters_to_json,
         to_parameters: json_to_parameters,
     }),

@@ -25,7 +25,7 @@ pub(super) const SPELLING: Spelling = Spelling {
     v3: r#"{"name":"scaleoffset","configuration":{"parameters":[2,0,5000,0,4,1,0,0]}}"#,
     hdf5: Some(Hdf5 {
         number: HDF5_ID,
-        bind: bind,
+        bind,
         to_json: parameters_to_json,
         to_parameters: json_to_parameters,
     }),

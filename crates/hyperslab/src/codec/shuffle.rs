@@ -15,7 +15,7 @@ pub(super) const SPELLING: Spelling = Spelling {
     id: "shuffle",
     numcodecs: r#"{"id":"shuffle","elementsize":4}"#,
     v3: r#"{"name":"numcodecs.shuffle","configuration":{"elementsize":4}}"#,
-    hdf5: Some(Hdf5 { number: HDF5_ID, bind: bind, to_json: to_json, to_parameters: to_parameters }),
+    hdf5: Some(Hdf5 { number: HDF5_ID, bind, to_json, to_parameters }),
     json: Some(bind_json),
     encodes: true,
 };

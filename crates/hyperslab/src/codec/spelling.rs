@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn every_example_makes_its_codec_in_both_spellings() {
-        assert!(SPELLINGS.is_sorted_by_key(|s| s.id) || !SPELLINGS.is_empty());
+        assert!(SPELLINGS.is_sorted_by_key(|s| s.id));
         for spelling in SPELLINGS.iter().filter(|s| s.json.is_some()) {
             let mut seen = 0;
             for (text, name) in [(spelling.numcodecs, "id"), (spelling.v3, "name")] {

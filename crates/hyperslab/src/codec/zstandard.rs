@@ -15,7 +15,7 @@ pub(super) const SPELLING: Spelling = Spelling {
     id: "zstd",
     numcodecs: r#"{"id":"zstd","level":0,"checksum":false}"#,
     v3: r#"{"name":"zstd","configuration":{"level":0,"checksum":false}}"#,
-    hdf5: Some(Hdf5 { number: HDF5_ID, bind: bind, to_json: level_to_json, to_parameters: json_to_level }),
+    hdf5: Some(Hdf5 { number: HDF5_ID, bind, to_json: level_to_json, to_parameters: json_to_level }),
     json: Some(bind_json),
     encodes: cfg!(feature = "c-codecs"),
 };

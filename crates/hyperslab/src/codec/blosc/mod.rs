@@ -29,7 +29,7 @@ pub(super) const SPELLING: Spelling = Spelling {
     id: "blosc",
     numcodecs: r#"{"id":"blosc","cname":"lz4","clevel":5,"shuffle":1,"blocksize":0}"#,
     v3: r#"{"name":"blosc","configuration":{"cname":"lz4","clevel":5,"shuffle":"shuffle","blocksize":0,"typesize":4}}"#,
-    hdf5: Some(Hdf5 { number: HDF5_ID, bind: bind, to_json: to_json, to_parameters: to_parameters }),
+    hdf5: Some(Hdf5 { number: HDF5_ID, bind, to_json, to_parameters }),
     json: Some(bind_json),
     encodes: true,
 };

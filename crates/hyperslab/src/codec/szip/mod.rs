@@ -36,7 +36,7 @@ pub(super) const SPELLING: Spelling = Spelling {
     id: "szip",
     numcodecs: r#"{"id":"szip","mask":32,"pixels-per-block":8}"#,
     v3: r#"{"name":"szip","configuration":{"mask":32,"pixels-per-block":8}}"#,
-    hdf5: Some(Hdf5 { number: HDF5_ID, bind: bind, to_json: to_json, to_parameters: to_parameters }),
+    hdf5: Some(Hdf5 { number: HDF5_ID, bind, to_json, to_parameters }),
     json: Some(|configuration, context| bind(&to_parameters(configuration, context)?, context)),
     encodes: true,
 };

@@ -22,7 +22,7 @@ pub(super) const SPELLING: Spelling = Spelling {
     v3: "",
     hdf5: Some(Hdf5 {
         number: HDF5_ID,
-        bind: bind,
+        bind,
         to_json: parameters_to_json,
         to_parameters: json_to_parameters,
     }),
