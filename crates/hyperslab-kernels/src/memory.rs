@@ -18,8 +18,8 @@ plain!(i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, [f32; 2], [f64; 2]);
 // SAFETY: a transparent wrapper of `u16`.
 unsafe impl Plain for half::f16 {}
 
-/// Buffers from here on are worth huge pages.
-const HUGE_FROM: usize = 4 << 20;
+/// Buffers from here on are worth huge pages. Miri has none, and takes long over many bytes.
+const HUGE_FROM: usize = if cfg!(miri) { 4 << 10 } else { 4 << 20 };
 
 /// `n` elements of zero bytes; `None` where there is no memory for them.
 ///

@@ -120,3 +120,20 @@ fn get_writes_packed_elements() {
     }
     report("arrays packed", total, &wrong);
 }
+
+#[test]
+fn a_chunk_that_ends_early_reads_in_parts() {
+    let path = reference::generated("matrix.py", &[]).join("last_chunk_cut.h5");
+    let array = hyperslab::open(&path).and_then(|f| f.array("/d")).expect("it opens");
+    for part in ["8", "9", "8", "-2:", "6:9", "..."] {
+        let read = array.read::<i32>(Selection::parse(part).expect("a selection")).expect("it reads").data;
+        let wanted: Vec<i32> = match part {
+            "8" => vec![8],
+            "9" => vec![9],
+            "-2:" => vec![8, 9],
+            "6:9" => vec![6, 7, 8],
+            _ => (0..10).collect(),
+        };
+        assert_eq!(read, wanted, "{part}");
+    }
+}

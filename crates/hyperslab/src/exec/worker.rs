@@ -334,14 +334,16 @@ impl Worker {
             job.conversion.in_place(target);
             return Ok(());
         }
+        let least = (chunk.extent() * job.part.element()) as u64;
         if let (Slot::Wanted(key, version), Some(memory)) = (slot, &job.memory) {
             let mut decoded = Vec::new();
-            pipeline.decode(encoded, mask, &mut decoded, &mut self.scratch).map_err(half_written)?;
+            pipeline
+                .decode_least(least, encoded, mask, &mut decoded, &mut self.scratch)
+                .map_err(half_written)?;
             place(&mut tile, &lanes, &decoded, 0, job.conversion)?;
             memory.keep(key, version, decoded);
             return Ok(());
         }
-        let least = (chunk.extent() * job.part.element()) as u64;
         pipeline
             .decode_least(least, encoded, mask, &mut self.decoded, &mut self.scratch)
             .map_err(half_written)?;
