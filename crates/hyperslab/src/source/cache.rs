@@ -24,6 +24,8 @@ pub struct CachedSource {
     length: u64,
     blocks: Cache<u64, Bytes, BySize>,
     hits: AtomicU64,
+    /// Bytes that were read into blocks.
+    loaded: AtomicU64,
 }
 
 #[derive(Clone, Debug)]
@@ -41,7 +43,7 @@ impl CachedSource {
         let length = inner.len()?;
         let blocks = (bytes / BLOCK).max(1);
         let cache = Cache::with_weighter(to_usize(blocks)?, blocks * BLOCK, BySize);
-        Ok(CachedSource { inner, length, blocks: cache, hits: AtomicU64::new(0) })
+        Ok(CachedSource { inner, length, blocks: cache, hits: AtomicU64::new(0), loaded: AtomicU64::new(0) })
     }
 
     /// Reads the blocks `wanted`, sorted and each once, and keeps them. Runs of neighbours are read in one piece, with the
@@ -60,6 +62,12 @@ impl CachedSource {
                 _ => runs.push((block, 1)),
             }
         }
+        // Who wanted much of a file will want more, likely behind it: half as much again, far away, is read ahead.
+        if let (Latency::Remote, Some((first, count))) = (hints.latency, runs.last_mut()) {
+            let ahead = (self.loaded.load(Ordering::Relaxed) / 2 / BLOCK).min(LONGEST / BLOCK);
+            let end = first.saturating_add(*count).saturating_add(ahead).min(self.length.div_ceil(BLOCK));
+            *count = end.saturating_sub(*first).max(*count);
+        }
         let ranges: Vec<_> = runs
             .iter()
             .map(|&(first, count)| {
@@ -69,6 +77,7 @@ impl CachedSource {
             .collect();
         let mut blocks = Vec::with_capacity(wanted.len());
         for ((first, count), bytes) in runs.into_iter().zip(self.inner.read(&ranges)?) {
+            self.loaded.fetch_add(bytes.len() as u64, Ordering::Relaxed);
             for i in 0..count {
                 let start = to_usize(i.saturating_mul(BLOCK))?.min(bytes.len());
                 let end = start.saturating_add(to_usize(BLOCK)?).min(bytes.len());
