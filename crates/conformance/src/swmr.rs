@@ -133,14 +133,15 @@ pub fn wrong(array: &Array, first: u64, end: u64) -> u64 {
     u64::from(counted) + places.zip(&read.data).filter(|(wanted, found)| wanted != *found).count() as u64
 }
 
-/// How many values of a whole file are wrong, and how many rows it has.
+/// How many values of a whole file are wrong, and how many rows the dataset that is written first has.
 pub fn wrong_in(file: &File) -> (u64, u64) {
     let mut rows = 0;
     let mut count = 0;
     for name in GROWING {
         let array = file.array(name).expect(name);
-        rows = array.shape()[0];
-        count += wrong(&array, 0, rows);
+        let own = array.shape()[0];
+        count += wrong(&array, 0, own);
+        rows = rows.max(own);
     }
     (count, rows)
 }

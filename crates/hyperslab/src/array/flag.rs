@@ -123,9 +123,13 @@ mod linux {
                 continue;
             }
             // Processes of others do not show their files.
-            let Ok(files) = std::fs::read_dir(folder.join("fd")) else {
-                all = false;
-                continue;
+            let files = match std::fs::read_dir(folder.join("fd")) {
+                Ok(files) => files,
+                Err(e) => {
+                    // One that has ended meanwhile has nothing open.
+                    all &= e.kind() != std::io::ErrorKind::PermissionDenied;
+                    continue;
+                }
             };
             for file in files.flatten() {
                 let Ok(open) = std::fs::metadata(file.path()) else { continue };
