@@ -168,7 +168,7 @@ impl Times {
             Unit::Months(each) => return self.months(value, each),
         };
         // Far beyond any date, and near enough to count with.
-        if !(hours.abs() < 1e12) {
+        if hours.is_nan() || hours.abs() >= 1e12 {
             return None;
         }
         let mut day = (hours / 24.0).floor();
@@ -190,7 +190,7 @@ impl Times {
         if value == 0.0 {
             return Some(self.written((year, month, day), self.hours));
         }
-        if day != 1 || self.hours != 0.0 || months.fract() != 0.0 || !(months.abs() < 1e9) {
+        if day != 1 || self.hours != 0.0 || months.fract() != 0.0 || months.abs() >= 1e9 {
             return None;
         }
         let months = year * 12 + month - 1 + months as i64;
