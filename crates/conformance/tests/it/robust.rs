@@ -43,7 +43,9 @@ fn damaged_zarr_stores_get_an_answer() {
 #[test]
 fn what_failed_once_fails_no_more() {
     let folder = tool::root().join("crates/conformance/regressions");
-    mutate(&["--replay", folder.to_str().expect("a path that is text")]);
+    let folder = folder.to_str().expect("a path that is text");
+    mutate(&["--replay", folder]);
+    mutate(&["--tool", "--replay", folder]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::exec;
 use crate::limits::Budget;
 use crate::model::{ChunkRef, Column, Elements, Fault, Layout, Storage};
 use crate::select::{Item, Selection, Slice};
-use crate::shape::{element_count, to_usize};
+use crate::shape::{Coord, element_count, to_usize};
 use crate::source::{ByteRange, Source};
 use std::sync::{Arc, OnceLock};
 
@@ -48,7 +48,12 @@ impl Array {
             });
         };
         match self.storage() {
-            Storage::Chunks(_) => self.verify_chunks(&mut verified, &mut report),
+            Storage::Chunks(_) => {
+                let sound = self.verify_chunks(&mut verified, &mut report);
+                if !self.dtype().is_fixed() && verified.skipped == 0 {
+                    self.verify_pointers(&sound, &mut report);
+                }
+            }
             Storage::Virtual(mappings) => {
                 for mapping in mappings.iter() {
                     // Missing sources are allowed: they give the fill value. Those that are there must open.
@@ -61,18 +66,19 @@ impl Array {
                 }
             }
         }
-        if !self.dtype().is_fixed() && verified.skipped == 0 {
-            self.verify_pointers(&mut report);
-        }
         verified
     }
 
-    fn verify_chunks(&self, verified: &mut Verified, report: &mut dyn FnMut(Error)) {
+    /// Looks at each stored chunk, and gives those in which nothing is wrong.
+    fn verify_chunks(&self, verified: &mut Verified, report: &mut dyn FnMut(Error)) -> Vec<Coord> {
         let meta = self.meta();
         let limit = self.options().limits.chunk;
         let pipeline = match self.pipeline() {
             Ok(pipeline) => pipeline,
-            Err(e) => return report(e),
+            Err(e) => {
+                report(e);
+                return Vec::new();
+            }
         };
         let mut found = Vec::new();
         let mut faults = Vec::new();
@@ -99,8 +105,12 @@ impl Array {
             }
         });
         let mut lacking = None;
+        let mut sound = Vec::new();
         for ((coord, _), answer) in found.iter().zip(answers) {
             let Some((length, errors)) = answer.into_inner() else { continue };
+            if errors.is_empty() {
+                sound.push(coord.clone());
+            }
             if errors.iter().any(is_lacking) {
                 verified.skipped += 1;
             } else {
@@ -114,6 +124,7 @@ impl Array {
                 }
             }
         }
+        sound
     }
 
     /// Bytes of a chunk up to its last element within the extents.
@@ -127,52 +138,58 @@ impl Array {
         last.saturating_add(1).saturating_mul(self.dtype().size() as u64)
     }
 
-    /// Resolves all variable-length data and all references.
-    fn verify_pointers(&self, report: &mut dyn FnMut(Error)) {
+    /// Resolves the variable-length data and the references of stored chunks. What was never stored points nowhere,
+    /// however many elements the extents claim.
+    fn verify_pointers(&self, chunks: &[Coord], report: &mut dyn FnMut(Error)) {
         let limit = self.options().limits.output.min(SLAB_BYTES);
         let budget = Budget::new("variable-length data of one array in bytes", ARRAY_BYTES);
-        let mut slab = SLAB;
-        let mut from = 0;
-        while let Some((rows, selection)) = self.slab(from, slab) {
-            let result = self.read_raw(selection).and_then(|raw| {
-                let count = to_usize(element_count(&raw.shape)?)?;
-                Elements::decode(&**self.hierarchy(), &raw.dtype, raw.bytes.into(), count, limit)
-            });
-            match result {
-                Ok(elements) => {
-                    broken(elements.column(), report);
-                    if let Err(e) = budget.charge(elements.heap_bytes()) {
-                        return report(e);
-                    }
-                    from += rows;
+        let shape = self.meta().chunk_shape();
+        for chunk in chunks {
+            let axes = chunk.iter().zip(shape).zip(self.shape());
+            let mut bounds: Vec<(u64, u64)> = axes
+                .map(|((&coord, &extent), &dim)| {
+                    let start = coord.saturating_mul(extent).min(dim);
+                    (start, start.saturating_add(extent).min(dim))
+                })
+                .collect();
+            let inner = bounds.iter().skip(1).fold(1u64, |n, (start, stop)| n.saturating_mul(stop - start));
+            let (mut from, end) = bounds.first().copied().unwrap_or((0, 1));
+            let mut slab = SLAB;
+            while from < end {
+                let rows = (slab / inner.max(1)).clamp(1, end - from);
+                if let Some(first) = bounds.first_mut() {
+                    *first = (from, from + rows);
                 }
-                // Long sequences: fewer of them at a time.
-                Err(e) if e.kind() == ErrorKind::LimitExceeded && slab > 1 && rows > 1 => slab /= 8,
-                Err(e) => {
-                    report(e);
-                    from += rows;
+                let result = self.read_raw(within(&bounds)).and_then(|raw| {
+                    let count = to_usize(element_count(&raw.shape)?)?;
+                    Elements::decode(&**self.hierarchy(), &raw.dtype, raw.bytes.into(), count, limit)
+                });
+                match result {
+                    Ok(elements) => {
+                        broken(elements.column(), report);
+                        if let Err(e) = budget.charge(elements.heap_bytes()) {
+                            return report(e);
+                        }
+                        from += rows;
+                    }
+                    // Long sequences: fewer of them at a time.
+                    Err(e) if e.kind() == ErrorKind::LimitExceeded && slab > 1 && rows > 1 => slab /= 8,
+                    Err(e) => {
+                        report(e);
+                        from += rows;
+                    }
                 }
             }
         }
     }
+}
 
-    /// The rows of the slowest axis from `from` on that hold about `elements` elements: their number, and the selection.
-    pub(super) fn slab(&self, from: u64, elements: u64) -> Option<(u64, Selection)> {
-        let dims = self.shape();
-        if self.meta().space.is_null() || dims.contains(&0) {
-            return None;
-        }
-        let rows = dims.first().copied().unwrap_or(1);
-        if from >= rows {
-            return None;
-        }
-        let Some(inner) = dims.get(1..) else { return Some((1, Selection::all())) };
-        let row = inner.iter().fold(1u64, |n, &d| n.saturating_mul(d));
-        let count = (elements / row).max(1).min(rows - from);
-        let edge = |at: u64| i64::try_from(at).ok();
-        let slice = Slice { start: edge(from), stop: edge(from + count), step: 1 };
-        Some((count, Selection::vectorised(vec![Item::Slice(slice)])))
-    }
+/// The elements between bounds on every axis.
+fn within(bounds: &[(u64, u64)]) -> Selection {
+    let edge = |at: u64| i64::try_from(at).ok();
+    let slice =
+        |&(start, stop): &(u64, u64)| Item::Slice(Slice { start: edge(start), stop: edge(stop), step: 1 });
+    Selection::vectorised(bounds.iter().map(slice).collect::<Vec<_>>())
 }
 
 /// Reports the references of a column that can't be resolved. Types nest no deeper than their decoding allows.
@@ -204,7 +221,7 @@ fn verify_parts(source: &Arc<dyn Source>, offset: u64, length: u64) -> Vec<Error
 }
 
 /// Bytes that are stored of a chunk; `None`: nothing is.
-fn stored_length(chunk: &ChunkRef) -> Result<Option<u64>> {
+pub(super) fn stored_length(chunk: &ChunkRef) -> Result<Option<u64>> {
     match chunk {
         ChunkRef::Range { length, .. } => Ok(Some(*length)),
         ChunkRef::Memory { bytes, .. } => Ok(Some(bytes.len() as u64)),
