@@ -2,7 +2,7 @@
 //!
 //! A *row* is one index of the first axis. [`Follow`] looks again and again, waits longer the longer nothing comes, and gives
 //! each row once, in order, when all of it is written: a value is what was written, or not yet there. How to look again
-//! depends on what is followed ([`watch`]); whether a row is written is the same question for all ([`row`]).
+//! depends on what is followed (`watch`); whether a row is written is the same question for all (`row`).
 //!
 //! - An HDF5 file that a SWMR writer has open is read live, until the writer has closed it.
 //! - Any other file (HDF5 without SWMR, netCDF-3) is opened again when it has changed and keeps still.
