@@ -156,6 +156,11 @@ fn about_array(array: &Array, paths: &Paths<'_>, lines: &mut Lines) {
         let all = grid.fold(1u64, u64::saturating_mul);
         add("chunks", format!("{} stored of {all}", stored.chunks));
     }
+    if let Some(runs) = words::runs(array) {
+        add("chunks of", meta.grid.to_string());
+        let along = runs.iter().map(|runs| runs.iter().fold(0, |n: u64, run| n.saturating_add(run.1)));
+        add("chunks", format!("{} stored of {}", stored.chunks, along.fold(1u64, u64::saturating_mul)));
+    }
     let ratio = stored.ratio(array).filter(|_| !meta.filters.is_empty());
     let ratio = ratio.map(|r| format!(", {r:.2} times smaller than decoded")).unwrap_or_default();
     add("stored", format!("{}{ratio}", output::bytes(stored.bytes)));

@@ -167,6 +167,8 @@ fn array(array: &Array, long: bool) -> String {
     let chunked = words::chunk_shape(array);
     if let Some(chunk) = chunked {
         text.push_str(&format!("  chunks {}", words::tuple(chunk)));
+    } else if words::runs(array).is_some() {
+        text.push_str("  chunks of different extents");
     } else if long || !matches!(meta.layout, hyperslab::model::Layout::Contiguous) {
         text.push_str(&format!("  {}", words::layout(array)));
     }
@@ -230,6 +232,8 @@ pub(crate) fn described(path: &str, object: Result<&Object, &hyperslab::Error>) 
             own.push(("layout", words::layout(array).into()));
             if let Some(chunk) = words::chunk_shape(array) {
                 own.push(("chunks", Json::list(chunk.iter().copied())));
+            } else if let Some(runs) = words::runs(array) {
+                own.push(("chunks", words::runs_json(runs)));
             }
             let stored = Stored::of(array);
             own.push(("stored_bytes", stored.bytes.into()));

@@ -113,6 +113,10 @@ impl Stored {
 
     /// How many times smaller the stored chunks are than what they decode to.
     pub(crate) fn ratio(&self, array: &Array) -> Option<f64> {
+        if runs(array).is_some() {
+            // Chunks are of different lengths.
+            return None;
+        }
         let chunk = byte_count(array.meta().chunk_shape(), array.dtype().size()).ok()?;
         let decoded = chunk.checked_mul(self.chunks)?;
         (self.bytes > 0 && self.fault.is_none()).then(|| decoded as f64 / self.bytes as f64)
@@ -139,6 +143,20 @@ pub(crate) fn chunk_shape(array: &Array) -> Option<&[u64]> {
         (Layout::Chunked { .. }, ChunkGrid::Regular(chunk)) => Some(chunk),
         _ => None,
     }
+}
+
+/// For each axis the extents of chunks and how many there are of each in a row, where they differ.
+pub(crate) fn runs(array: &Array) -> Option<&[Vec<(u64, u64)>]> {
+    match &array.meta().grid {
+        ChunkGrid::Rectilinear { runs, .. } => Some(runs),
+        _ => None,
+    }
+}
+
+/// The same as Zarr spells it: for each axis pairs of an extent and a count.
+pub(crate) fn runs_json(runs: &[Vec<(u64, u64)>]) -> Json {
+    let run = |&(extent, count): &(u64, u64)| Json::list([extent, count]);
+    Json::List(runs.iter().map(|runs| Json::List(runs.iter().map(run).collect())).collect())
 }
 
 /// Names for what references point to; the walk that finds them is made when the first one is met.

@@ -321,6 +321,8 @@ impl Describer<'_> {
         own.insert("layout".into(), layout.into());
         if let (Layout::Chunked { .. }, ChunkGrid::Regular(chunk)) = (&meta.layout, &meta.grid) {
             own.insert("chunks".into(), Json::list(chunk.iter().copied()));
+        } else if let Some(runs) = crate::words::runs(array) {
+            own.insert("chunks".into(), crate::words::runs_json(runs));
         }
         if !meta.filters.is_empty() {
             own.insert("filters".into(), Json::List(meta.filters.iter().map(filter).collect()));

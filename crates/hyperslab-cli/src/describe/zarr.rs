@@ -80,7 +80,10 @@ fn describe(describer: &Describer<'_>, array: &Array, documents: &Documents, own
     let meta = array.meta();
     own.insert("dtype".into(), dtype(&meta.dtype).into());
     own.insert("shape".into(), Json::list(meta.space.dims().iter().copied()));
-    let extents = |of: Option<&Document>| of?.get("configuration")?.get("chunk_shape").cloned();
+    let extents = |of: Option<&Document>| {
+        let configuration = of?.get("configuration")?;
+        configuration.get("chunk_shape").or_else(|| configuration.get("chunk_shapes")).cloned()
+    };
     let outer = extents(documents.metadata.get("chunk_grid"));
     // Shards are called so if they are the only codec; the chunks are those of the first level.
     let inner = match documents.metadata.get("codecs").and_then(Document::as_list) {

@@ -2,12 +2,13 @@
 
 use super::node::{self, whole};
 use super::options::{OpenOptions, ReadOptions};
+use super::tiles;
 use super::virtual_plan::{Nesting, Sources, with_dims};
 use crate::codec::{BindContext, Pipeline};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, Form, Output, ReadStats, RunOptions};
-use crate::model::{ArrayMeta, AttributeEntry, ChunkRef, Fault, Hierarchy, NodeId, Retry, Storage};
+use crate::model::{ArrayMeta, AttributeEntry, ChunkRef, Fault, Hierarchy, NodeId, Retry, Storage, Tile};
 use crate::plan::{Origin, ReadPlan};
 use crate::select::{IntoSelection, Region};
 use crate::shape::{Coord, byte_count};
@@ -36,6 +37,8 @@ struct Inner {
     storage: Storage,
     pipeline: OnceLock<Arc<Pipeline>>,
     sources: Sources,
+    /// Of an array that consists of tiles, these.
+    tiles: OnceLock<Vec<Array>>,
 }
 
 /// Elements in memory, in C order.
@@ -79,10 +82,7 @@ impl Array {
     ) -> Result<Array> {
         let (meta, storage) =
             whole(&*hierarchy, || hierarchy.array(&node)).map_err(|e| e.context(format!("array {path}")))?;
-        let (pipeline, sources) = (OnceLock::new(), Sources::new(nesting));
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let inner = Inner { hierarchy, node, path, number, options, meta, storage, pipeline, sources };
-        let mut array = Array { inner: Arc::new(inner) };
+        let mut array = Array::of(hierarchy, node, path, options, (meta, storage), nesting);
         if let Storage::Virtual(mappings) = &array.inner.storage
             && let Some(dims) =
                 array.virtual_dims(mappings).map_err(|e| e.context(format!("array {}", array.inner.path)))?
@@ -91,6 +91,34 @@ impl Array {
             inner.meta.space = with_dims(&inner.meta.space, dims);
         }
         Ok(array)
+    }
+
+    fn of(
+        hierarchy: Arc<dyn Hierarchy>,
+        node: NodeId,
+        path: String,
+        options: Arc<OpenOptions>,
+        (meta, storage): (ArrayMeta, Storage),
+        nesting: Option<Nesting>,
+    ) -> Array {
+        let (pipeline, sources, tiles) = (OnceLock::new(), Sources::new(nesting), OnceLock::new());
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let inner = Inner { hierarchy, node, path, number, options, meta, storage, pipeline, sources, tiles };
+        Array { inner: Arc::new(inner) }
+    }
+
+    /// What its tiles are as arrays by themselves.
+    pub(super) fn tile_arrays(&self, tiles: &[Tile]) -> &[Array] {
+        let Inner { hierarchy, node, path, options, .. } = &*self.inner;
+        self.inner.tiles.get_or_init(|| {
+            let array = |tile: &Tile| {
+                let path = format!("{path} from {:?} on", tile.start);
+                let storage = Storage::Chunks(tile.index.clone());
+                let description = (tile.meta.clone(), storage);
+                Array::of(hierarchy.clone(), node.clone(), path, options.clone(), description, None)
+            };
+            tiles.iter().map(array).collect()
+        })
     }
 
     /// The same array with its description read again. What was prepared for its filters is kept.
@@ -285,6 +313,7 @@ impl Array {
                 };
                 ReadPlan::new(&origin, region, &self.inner.options.limits)
             }
+            Storage::Tiles(_) => self.plan_tiles(region),
             Storage::Virtual(mappings) => self.plan_virtual(mappings, region),
         }
     }
@@ -367,6 +396,7 @@ fn scan(
 ) -> Result<()> {
     match storage {
         Storage::Chunks(index) => index.scan(visit, fault),
+        Storage::Tiles(tiles) => tiles::scan(tiles, visit, fault),
         Storage::Virtual(_) => Ok(()),
     }
 }

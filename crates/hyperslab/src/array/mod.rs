@@ -18,6 +18,7 @@ mod provenance;
 mod resolve;
 #[cfg(test)]
 mod tests;
+mod tiles;
 mod verify;
 mod virtual_plan;
 mod virtual_region;

@@ -54,6 +54,21 @@ impl Array {
                     self.verify_pointers(&sound, &mut report);
                 }
             }
+            // Elements that point elsewhere are not in such arrays.
+            Storage::Tiles(_) => {
+                // What one tile lacks the others lack too.
+                let mut lacking = Vec::new();
+                for (_, tile) in self.tiles() {
+                    tile.verify_chunks(&mut verified, &mut |error| {
+                        if !is_lacking(&error) {
+                            report(error.context(tile.path()));
+                        } else if !lacking.contains(&error.kind()) {
+                            lacking.push(error.kind());
+                            report(error);
+                        }
+                    });
+                }
+            }
             Storage::Virtual(mappings) => {
                 for mapping in mappings.iter() {
                     // Missing sources are allowed: they give the fill value. Those that are there must open.

@@ -381,6 +381,7 @@ impl Planning<'_> {
                 };
                 self.part(&origin, region)
             }
+            Storage::Tiles(_) => source.in_tiles(&region, &mut |origin, region| self.part(origin, region)),
             Storage::Virtual(mappings) => {
                 // What its own sources do not cover is its own fill value.
                 let fill = ArrayMeta { grid: ChunkGrid::Whole, ..meta.clone() };

@@ -18,6 +18,13 @@ pub(super) struct Pairs {
     alone: Vec<(usize, Blocks)>,
 }
 
+impl Pairs {
+    /// An array and a part of it: for each axis the indices in the one, and those in the other.
+    pub(super) fn new(paired: Vec<Pair>) -> Pairs {
+        Pairs { paired, alone: Vec::new() }
+    }
+}
+
 /// Pairs the axes of two selections, if their elements correspond axis by axis: axes with one index left out, both have
 /// the same numbers of indices in the same order. `None`: they correspond only by number.
 pub(super) fn alike(wanted: &Elements, given: &Elements) -> Option<Pairs> {
@@ -28,7 +35,7 @@ pub(super) fn alike(wanted: &Elements, given: &Elements) -> Option<Pairs> {
     if same(&mut wanted.iter(), &mut given.iter()) {
         let pairs = wanted.iter().zip(given).enumerate();
         let paired = pairs.map(|(axis, (w, g))| (*w, Some((axis, *g)))).collect();
-        return Some(Pairs { paired, alone: Vec::new() });
+        return Some(Pairs::new(paired));
     }
     let long = |b: &&Blocks| b.len != 1;
     if !same(&mut wanted.iter().filter(long), &mut given.iter().filter(long)) {

@@ -113,7 +113,8 @@ fn written(array: &Array, bytes: &[u8], first: u64, count: u64, settled: u64) ->
         ChunkGrid::Regular(chunk) => {
             (chunk.first().copied().unwrap_or(1).max(1), chunk.get(1..).unwrap_or(&[]).to_vec())
         }
-        ChunkGrid::Whole => (1, row.clone()),
+        // Refused before.
+        ChunkGrid::Whole | ChunkGrid::Rectilinear { .. } => (1, row.clone()),
     };
     if row_bytes == 0 {
         return count;

@@ -236,6 +236,11 @@ impl Watch {
         }
         let arrays: Vec<Array> =
             self.targets.iter().map(|target| file.array(&target.path)).collect::<Result<_>>()?;
+        // Which rows were written cannot be told by chunks that differ.
+        if let Some(array) = arrays.iter().find(|a| matches!(a.storage(), Storage::Tiles(_))) {
+            let what = format_args!("to follow {}, which has a rectilinear chunk grid", array.path());
+            return Err(Error::unsupported(what));
+        }
         self.leave();
         self.file = Some(file);
         for (target, array) in self.targets.iter_mut().zip(arrays) {

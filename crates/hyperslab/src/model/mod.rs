@@ -176,8 +176,35 @@ pub enum FillValue {
 pub enum ChunkGrid {
     /// Equal chunks from the origin; edge chunks are stored whole.
     Regular(Vec<u64>),
+    /// Chunks whose extents along an axis differ (Zarr's `rectilinear`).
+    Rectilinear {
+        /// For each axis, runs of chunks with the same extent: that extent, and how many. The last chunk may reach beyond
+        /// the array; it is stored whole.
+        runs: Vec<Vec<(u64, u64)>>,
+        /// The largest extent along each axis.
+        largest: Vec<u64>,
+    },
     /// One chunk that is the array itself: contiguous and compact data.
     Whole,
+}
+
+impl fmt::Display for ChunkGrid {
+    /// For people. Runs are spelled `extent × count`: `([2 × 3, 1], [4])`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let run = |&(extent, count): &(u64, u64)| match count {
+            1 => extent.to_string(),
+            _ => format!("{extent} × {count}"),
+        };
+        match self {
+            ChunkGrid::Regular(chunk) => write!(f, "{chunk:?}"),
+            ChunkGrid::Rectilinear { runs, .. } => {
+                let axis =
+                    |runs: &Vec<_>| format!("[{}]", runs.iter().map(run).collect::<Vec<_>>().join(", "));
+                write!(f, "({})", runs.iter().map(axis).collect::<Vec<_>>().join(", "))
+            }
+            ChunkGrid::Whole => f.write_str("whole"),
+        }
+    }
 }
 
 /// In the words of the format, how an array is stored.
@@ -221,10 +248,11 @@ pub struct ArrayMeta {
 }
 
 impl ArrayMeta {
-    /// Extents of one chunk: those of the array for contiguous and compact data.
+    /// Extents of one chunk: those of the array for contiguous and compact data, the largest ones where they differ.
     pub fn chunk_shape(&self) -> &[u64] {
         match &self.grid {
             ChunkGrid::Regular(chunk) => chunk,
+            ChunkGrid::Rectilinear { largest, .. } => largest,
             ChunkGrid::Whole => self.space.dims(),
         }
     }
@@ -291,12 +319,27 @@ pub struct VirtualMapping {
     pub selection: SpaceSelection,
 }
 
+/// A box of an array that has a regular grid of chunks of its own.
+#[derive(Clone, Debug)]
+pub struct Tile {
+    /// Its first element.
+    pub start: Vec<u64>,
+    /// The coordinates of its first chunk in the grid of the array.
+    pub first: Vec<u64>,
+    /// What it is as an array by itself.
+    pub meta: ArrayMeta,
+    /// Its chunks, counted from its own first one.
+    pub index: Arc<dyn ChunkIndex>,
+}
+
 /// How to get at the elements of an array.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Storage {
     /// Through a chunk index and the pipeline of the array's filters.
     Chunks(Arc<dyn ChunkIndex>),
+    /// Through those of tiles, which cover the array and do not overlap.
+    Tiles(Arc<[Tile]>),
     /// From other arrays.
     Virtual(Arc<[VirtualMapping]>),
 }

@@ -50,6 +50,9 @@ impl Part {
             ChunkGrid::Whole if blocks => block_shape(region.dims(), element),
             ChunkGrid::Whole => region.dims().iter().map(|&d| d.max(1)).collect(),
             ChunkGrid::Regular(chunk) => chunk.clone(),
+            ChunkGrid::Rectilinear { .. } => {
+                return Err(Error::invalid("one part of a plan for chunks of different extents"));
+            }
         };
         let chunk_bytes = byte_count(&chunk, element)?;
         if chunk_bytes > limits.chunk {

@@ -2,6 +2,7 @@
 
 use super::fill;
 use super::key::KeyEncoding;
+use super::rectilinear::Rectilinear;
 use super::types::{self, Element, Variable};
 use crate::codec::FilterSpec;
 use crate::dtype::{ByteOrder, DType};
@@ -13,8 +14,10 @@ use crate::shape::MAX_RANK;
 #[derive(Debug)]
 pub(super) struct ArrayDocument {
     pub(super) shape: Vec<u64>,
-    /// Extents of what one object holds.
+    /// Extents of what one object holds; the largest ones if they differ.
     pub(super) chunk: Vec<u64>,
+    /// How they differ, if they do.
+    pub(super) rectilinear: Option<Rectilinear>,
     pub(super) element: Element,
     pub(super) fill: Fill,
     pub(super) keys: KeyEncoding,
@@ -185,7 +188,8 @@ pub(super) fn v2(document: &Json, of_nczarr: bool) -> Result<ArrayDocument> {
     };
     let fill = fill_of(&element, document.get("fill_value"))?;
     let keys = KeyEncoding { prefixed: false, separator };
-    Ok(ArrayDocument { shape, chunk, element, fill, keys, codecs, dimension_names: None })
+    let (rectilinear, dimension_names) = (None, None);
+    Ok(ArrayDocument { shape, chunk, rectilinear, element, fill, keys, codecs, dimension_names })
 }
 
 /// Name and configuration of an extension of Zarr 3: an object, or the name alone.
@@ -200,8 +204,12 @@ fn extension<'a>(spelled: &'a Json, what: &str) -> Result<(&'a str, &'a Json)> {
 pub(super) fn v3(document: &Json) -> Result<ArrayDocument> {
     let shape = extents(document, "shape")?;
     let grid = document.get("chunk_grid").ok_or_else(|| wrong_member("chunk_grid", "missing"))?;
-    let chunk = match extension(grid, "chunk_grid")? {
-        ("regular", configuration) => chunk_extents(configuration, "chunk_shape", &shape)?,
+    let (chunk, rectilinear) = match extension(grid, "chunk_grid")? {
+        ("regular", configuration) => (chunk_extents(configuration, "chunk_shape", &shape)?, None),
+        ("rectilinear", configuration) => {
+            let grid = Rectilinear::parse(configuration, &shape)?;
+            (grid.largest(), (!grid.is_regular()).then_some(grid))
+        }
         (other, _) => return Err(Error::unsupported(format_args!("the chunk grid {other:?}"))),
     };
     if let Some(transformers) = document.get("storage_transformers").and_then(Json::as_list)
@@ -227,8 +235,7 @@ pub(super) fn v3(document: &Json) -> Result<ArrayDocument> {
             KeyEncoding { prefixed, separator }
         }
     };
-    let list = document.get("codecs").and_then(Json::as_list);
-    let list = list.ok_or_else(|| wrong_member("codecs", "missing"))?;
+    let list = codec_list(document)?;
     let spelled = document.get("data_type").ok_or_else(|| wrong_member("data_type", "missing"))?;
     let (codecs, order) = v3_codecs(list, &chunk)?;
     let element = types::v3(spelled, order, 0)?;
@@ -239,7 +246,24 @@ pub(super) fn v3(document: &Json) -> Result<ArrayDocument> {
         }
         _ => None,
     };
-    Ok(ArrayDocument { shape, chunk, element, fill, keys, codecs, dimension_names })
+    Ok(ArrayDocument { shape, chunk, rectilinear, element, fill, keys, codecs, dimension_names })
+}
+
+/// The codecs that the document `zarr.json` of an array lists.
+fn codec_list(document: &Json) -> Result<&[Json]> {
+    let list = document.get("codecs").and_then(Json::as_list);
+    list.ok_or_else(|| wrong_member("codecs", "missing"))
+}
+
+/// What the codecs of the document are for chunks with these extents.
+pub(super) fn codecs_for(document: &Json, chunk: &[u64]) -> Result<Codecs> {
+    Ok(v3_codecs(codec_list(document)?, chunk)?.0)
+}
+
+/// About how many bytes the codecs of the document need in memory.
+pub(super) fn codecs_memory(document: &Json) -> Result<u64> {
+    let length = codec_list(document)?.iter().map(|c| c.to_string().len()).fold(0, usize::saturating_add);
+    Ok((length as u64).saturating_mul(16))
 }
 
 /// The codecs of chunks with these extents, and the byte order of their elements.

@@ -3,7 +3,7 @@
 use super::key::KeyEncoding;
 use crate::error::Result;
 use crate::model::{ChunkIndex, ChunkRef, Fault};
-use crate::shape::Coord;
+use crate::shape::{Coord, element_count};
 use crate::source::store::Store;
 use std::sync::Arc;
 
@@ -14,13 +14,62 @@ pub(super) struct Objects {
     /// Of the array.
     pub(super) path: String,
     pub(super) keys: KeyEncoding,
+    /// Coordinates of the first chunk, where these are but some of the array's.
+    pub(super) first: Option<Vec<u64>>,
     /// Chunks along each axis.
     pub(super) grid: Vec<u64>,
 }
 
+/// Of so few chunks each is asked for, rather than that all objects of the array are listed: an array has many windows.
+const FEW: u64 = 1 << 12;
+
 impl Objects {
+    fn key(&self, coord: &[u64]) -> String {
+        match &self.first {
+            None => self.keys.key(&self.path, coord),
+            Some(first) => {
+                // The chunks of a window are some of the array's, whose number fits.
+                let there: Coord = coord.iter().zip(first).map(|(c, f)| c.saturating_add(*f)).collect();
+                self.keys.key(&self.path, &there)
+            }
+        }
+    }
+
     fn at(&self, coord: &[u64]) -> ChunkRef {
-        ChunkRef::Object { store: self.store.clone(), key: self.keys.key(&self.path, coord).into() }
+        ChunkRef::Object { store: self.store.clone(), key: self.key(coord).into() }
+    }
+
+    /// The coordinates here of a chunk of the array; `None` for one in front of the first.
+    fn own(&self, mut coord: Coord) -> Option<Coord> {
+        for (c, first) in coord.iter_mut().zip(self.first.iter().flatten()) {
+            *c = c.checked_sub(*first)?;
+        }
+        Some(coord)
+    }
+
+    /// Visits those of a few chunks that are there.
+    fn scan_few(
+        &self,
+        count: u64,
+        visit: &mut dyn FnMut(Coord, ChunkRef) -> Result<()>,
+        fault: &mut dyn FnMut(Fault),
+    ) -> Result<()> {
+        for number in 0..count {
+            let mut rest = number;
+            let mut coord: Coord = self.grid.iter().map(|_| 0).collect();
+            for (slot, &extent) in coord.iter_mut().zip(&self.grid).rev() {
+                (*slot, rest) = (rest % extent, rest / extent);
+            }
+            match self.store.len(&self.key(&coord)) {
+                Ok(Some(_)) => {
+                    let at = self.at(&coord);
+                    visit(coord, at)?;
+                }
+                Ok(None) => {}
+                Err(error) => fault(Fault { object: None, error: error.context(self.key(&coord)) }),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -32,13 +81,17 @@ impl ChunkIndex for Objects {
     fn scan(
         &self,
         visit: &mut dyn FnMut(Coord, ChunkRef) -> Result<()>,
-        _: &mut dyn FnMut(Fault),
+        fault: &mut dyn FnMut(Fault),
     ) -> Result<()> {
+        let count = element_count(&self.grid)?;
+        if self.first.is_some() && count <= FEW {
+            return self.scan_few(count, visit, fault);
+        }
         let skip = if self.path.is_empty() { 0 } else { self.path.len() + 1 };
         let keys = self.store.list(&self.path)?;
         let mut coords: Vec<Coord> = keys
             .iter()
-            .filter_map(|key| self.keys.coord(key.get(skip..)?, self.grid.len()))
+            .filter_map(|key| self.own(self.keys.coord(key.get(skip..)?, self.grid.len())?))
             .filter(|coord| coord.iter().zip(&self.grid).all(|(c, n)| c < n))
             .collect();
         coords.sort_unstable();

@@ -12,6 +12,7 @@ mod index;
 mod key;
 mod node;
 mod object;
+mod rectilinear;
 mod shard;
 mod types;
 
@@ -22,7 +23,7 @@ use crate::json::Json;
 use crate::limits::Limits;
 use crate::model::{
     ArrayMeta, AttributeEntry, ChunkGrid, ChunkIndex, Dataspace, Documents, Fault, FileInfo, FillValue,
-    HeapRef, Hierarchy, Layout, Link, LinkTarget, Links, NodeId, NodeKind, Reference, Storage,
+    HeapRef, Hierarchy, Layout, Link, LinkTarget, Links, NodeId, NodeKind, Reference, Storage, Tile,
 };
 use crate::shape::{Name, byte_count, element_count};
 use crate::source::store::{Get, Store};
@@ -31,9 +32,11 @@ use array::{ArrayDocument, Codecs, Fill};
 use bytes::Bytes;
 use heap::{Heap, VariableArray};
 use index::Objects;
+use key::KeyEncoding;
 use node::{Consolidated, Shared, join};
 use object::Opened;
 use quick_cache::sync::Cache;
+use rectilinear::{Crossing, Rectilinear};
 use shard::Shards;
 use std::sync::Arc;
 use types::Element;
@@ -74,6 +77,17 @@ pub fn root_in_zip(source: Arc<dyn Source>, limits: &Limits) -> Result<Option<St
 
 /// A chunk index, the extents of a chunk, and those of the grid of chunks.
 type Indexed = (Arc<dyn ChunkIndex>, Vec<u64>, Vec<u64>);
+
+/// An array, or a part of one, whose objects hold chunks with the same extents.
+struct Part<'a> {
+    shape: &'a [u64],
+    /// Extents of what one object holds.
+    chunk: &'a [u64],
+    codecs: &'a Codecs,
+    keys: &'a KeyEncoding,
+    /// Of a part, coordinates of the first object.
+    first: Option<&'a [u64]>,
+}
 
 impl Zarr {
     /// Opens the hierarchy whose root is the root of `store`. Fails with [`ErrorKind::Unsupported`] if there is none.
@@ -216,19 +230,20 @@ impl Zarr {
     }
 
     /// The index of all chunks, through all levels of shards; extents of a chunk, and of the grid.
-    fn chunks(&self, path: &str, document: &ArrayDocument, registry: &Registry) -> Result<Indexed> {
+    fn chunks(&self, path: &str, part: &Part<'_>, registry: &Registry) -> Result<Indexed> {
         let grid_of = |chunk: &[u64]| -> Vec<u64> {
-            document.shape.iter().zip(chunk).map(|(d, c)| d.div_ceil((*c).max(1))).collect()
+            part.shape.iter().zip(chunk).map(|(d, c)| d.div_ceil((*c).max(1))).collect()
         };
-        let mut chunk = document.chunk.clone();
+        let mut chunk = part.chunk.to_vec();
         let mut grid = grid_of(&chunk);
         let mut index: Arc<dyn ChunkIndex> = Arc::new(Objects {
             store: self.store.clone(),
             path: path.to_owned(),
-            keys: document.keys.clone(),
+            keys: part.keys.clone(),
+            first: part.first.map(<[u64]>::to_vec),
             grid: grid.clone(),
         });
-        for shard in &document.codecs.shards {
+        for shard in &part.codecs.shards {
             let ratio: Vec<u64> = chunk.iter().zip(&shard.chunk).map(|(s, c)| s / c).collect();
             (chunk, grid) = (shard.chunk.clone(), grid_of(&shard.chunk));
             index = Arc::new(self.shards(shard, index, ratio, grid.clone(), registry)?);
@@ -260,10 +275,51 @@ impl Zarr {
         let whole = DType::Opaque { size: 1, tag: Name::default() };
         let context = BindContext { dtype: &whole, chunk: &[], chunk_bytes: 1 };
         let outer = shard.outer.iter().map(|spec| registry.bind(spec, &context)).collect::<Result<_>>()?;
-        let known = shard::nothing_known(index_length);
+        let shards = grid.iter().zip(&ratio).map(|(chunks, ratio)| chunks.div_ceil((*ratio).max(1)));
+        let known = shard::nothing_known(shards.fold(1, u64::saturating_mul), index_length);
         let (opened, at_start, limit) = (self.opened.clone(), shard.at_start, self.limits.chunk);
         let order = shard.order.clone();
         Ok(Shards { parent, opened, ratio, order, grid, index, index_length, at_start, outer, limit, known })
+    }
+
+    /// The regular parts of an array of which `meta` says all but the grid, with the extents of its chunks, which are
+    /// those in the shards if there are any.
+    fn tiles(
+        &self,
+        path: &str,
+        document: &ArrayDocument,
+        grid: &Rectilinear,
+        meta: &ArrayMeta,
+    ) -> Result<Vec<Tile>> {
+        let node = self.node(path)?.ok_or_else(|| Error::invalid(format!("{path:?} is no array")))?;
+        let spelled = &node.documents.metadata;
+        let tile = |crossing: Crossing| {
+            let Crossing { start, shape, first, chunk } = crossing;
+            let codecs = array::codecs_for(spelled, &chunk)?;
+            let part = Part {
+                shape: &shape,
+                chunk: &chunk,
+                codecs: &codecs,
+                keys: &document.keys,
+                first: Some(&first),
+            };
+            let (index, chunk, _) = self.chunks(path, &part, &self.registry)?;
+            let first = match codecs.shards.is_empty() {
+                true => first,
+                // Objects hold whole chunks, so that those in front of it are as many as fit.
+                false => start.iter().zip(&chunk).map(|(start, chunk)| start / (*chunk).max(1)).collect(),
+            };
+            let meta = ArrayMeta {
+                space: space_of(&shape),
+                grid: ChunkGrid::Regular(chunk),
+                filters: codecs.filters,
+                notes: Vec::new(),
+                ..meta.clone()
+            };
+            Ok(Tile { start, first, meta, index })
+        };
+        let crossings = grid.tiles(array::codecs_memory(spelled)?, &self.limits)?;
+        crossings.into_iter().map(tile).collect::<Result<_>>().context(|| "zarr.json")
     }
 
     /// An array with elements of any length.
@@ -287,6 +343,13 @@ impl Zarr {
         let (limit, decoded) = (self.limits.chunk, heap::nothing_decoded());
         self.heap
             .add(path, VariableArray { kind, index, chunk, grid, order, stages, fill, limit, decoded, raise })
+    }
+}
+
+fn space_of(shape: &[u64]) -> Dataspace {
+    match shape {
+        [] => Dataspace::Scalar,
+        dims => Dataspace::Simple { dims: dims.to_vec(), max: dims.iter().map(|&d| Some(d)).collect() },
     }
 }
 
@@ -359,15 +422,23 @@ impl Hierarchy for Zarr {
         let document = self.array_document(path)?;
         let dtype = document.dtype();
         element_count(&document.shape)?;
-        let (index, chunk, grid) = self.chunks(path, &document, &self.registry)?;
-        let space = match document.shape.as_slice() {
-            [] => Dataspace::Scalar,
-            dims => Dataspace::Simple { dims: dims.to_vec(), max: dims.iter().map(|&d| Some(d)).collect() },
+        let part = Part {
+            shape: &document.shape,
+            chunk: &document.chunk,
+            codecs: &document.codecs,
+            keys: &document.keys,
+            first: None,
         };
+        let (index, chunk, grid) = self.chunks(path, &part, &self.registry)?;
+        let space = space_of(&document.shape);
         let mut notes = Vec::new();
         if let (Some(first), false) = (document.codecs.shards.first(), document.codecs.shards.is_empty()) {
             let place = if first.at_start { "start" } else { "end" };
-            notes.push(("shards", format!("of {:?}, index at the {place}", document.chunk)));
+            let extents = match &document.rectilinear {
+                Some(grid) => ChunkGrid::Rectilinear { runs: grid.runs(), largest: Vec::new() }.to_string(),
+                None => format!("{:?}", document.chunk),
+            };
+            notes.push(("shards", format!("of {extents}, index at the {place}")));
         }
         let (fill, fill_element, filters, index) = match &document.element {
             Element::Fixed(_) => {
@@ -379,6 +450,9 @@ impl Hierarchy for Zarr {
                     }
                 };
                 (fill, element, document.codecs.filters.clone(), index)
+            }
+            Element::Variable(_) if document.rectilinear.is_some() => {
+                return Err(Error::unsupported("elements of any length in a rectilinear chunk grid"));
             }
             Element::Variable(kind) => {
                 let place = (index, chunk.clone(), grid);
@@ -394,7 +468,7 @@ impl Hierarchy for Zarr {
         };
         let layout =
             Layout::Chunked { index: if document.codecs.shards.is_empty() { "objects" } else { "shards" } };
-        let meta = ArrayMeta {
+        let mut meta = ArrayMeta {
             dtype,
             space,
             grid: ChunkGrid::Regular(chunk),
@@ -404,7 +478,13 @@ impl Hierarchy for Zarr {
             filters,
             notes,
         };
-        Ok((meta, Storage::Chunks(index)))
+        let Some(grid) = &document.rectilinear else { return Ok((meta, Storage::Chunks(index))) };
+        let tiles = self.tiles(path, &document, grid, &meta)?;
+        // The chunks in shards are equal, and shards are made of whole ones.
+        if document.codecs.shards.is_empty() {
+            meta.grid = ChunkGrid::Rectilinear { runs: grid.runs(), largest: document.chunk.clone() };
+        }
+        Ok((meta, Storage::Tiles(tiles.into())))
     }
 
     fn dimension_names(&self, array: &NodeId) -> Result<Option<Vec<Option<Name>>>> {

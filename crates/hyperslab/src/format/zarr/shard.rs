@@ -44,9 +44,9 @@ pub(super) struct Shards {
 /// What is remembered of each shard.
 pub(super) type Known = Cache<Coord, Option<Arc<Found>>>;
 
-/// An empty memory of shards with indexes of `length` bytes: 64 MiB at most.
-pub(super) fn nothing_known(length: u64) -> Known {
-    let most = (64 << 20) / length.max(1);
+/// An empty memory of `shards` shards with indexes of `length` bytes: 64 MiB at most.
+pub(super) fn nothing_known(shards: u64, length: u64) -> Known {
+    let most = ((64 << 20) / length.max(1)).min(shards);
     Cache::new(usize::try_from(most).unwrap_or(KNOWN).clamp(4, KNOWN))
 }
 
