@@ -131,6 +131,15 @@ def numbers_only(f):
 
 
 @case
+def named_as_dimensions(f):
+    """Coordinate variables have one dimension; the others only share a name with theirs."""
+    f.createDimension("x", 3)
+    f.createDimension("y", 2)
+    f.createVariable("x", "f4", ("x",))[:] = ramp("f4", (3,))
+    f.createVariable("y", "i2", ("y", "x"))[:] = ramp("i2", (2, 3))
+
+
+@case
 def text(f):
     f.createDimension("x", 2)
     f.createDimension("n", 4)

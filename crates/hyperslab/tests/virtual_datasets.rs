@@ -42,6 +42,11 @@ fn extents_follow_the_sources() {
     assert_eq!(file.array("numbered2").unwrap().shape(), [9, 4]);
     let max = file.array("growing").unwrap().meta().space.clone();
     assert!(matches!(max, hyperslab::model::Dataspace::Simple { max, .. } if max[0].is_none()));
+    // So they do through the netCDF model.
+    let view = file.netcdf().unwrap();
+    let growing = view.groups()[0].variables.iter().find(|v| v.name.as_bytes() == b"growing").unwrap();
+    assert_eq!(growing.meta.space.dims(), [7, 3]);
+    assert!(view.dimensions()[growing.dimensions[0]].length >= 7);
 }
 
 fn fails(dataset: &str) -> Error {

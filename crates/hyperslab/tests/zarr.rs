@@ -284,3 +284,13 @@ fn what_codecs_encode_they_decode() {
         }
     }
 }
+
+#[test]
+fn what_lies_behind_many_folders_is_not_hidden() {
+    let document = v2("\"|i1\"", "1", "");
+    let empty: Vec<String> = (0..1100).map(|i| format!("f{i:04}/notes.txt")).collect();
+    let mut objects: Vec<(&str, &[u8])> = empty.iter().map(|key| (key.as_str(), &b"x"[..])).collect();
+    objects.extend([GROUP, ("zz/deep/.zarray", document.as_bytes())]);
+    let file = open(&objects);
+    assert!(file.walk().any(|entry| entry.path == "/zz/deep"));
+}

@@ -31,7 +31,7 @@ pub(super) fn is_netcdf4(path: &Path, file: &File) -> bool {
 pub(super) fn of_zarr(file: &File, address: &Address, options: &OpenOptions) -> Option<Map> {
     let fragment = address.fragment.as_deref().and_then(|text| Fragment::parse(text).ok());
     let asked = fragment.is_some_and(|fragment| fragment.is_zarr());
-    match NetcdfView::open(file.hierarchy().clone(), &options.limits) {
+    match file.netcdf() {
         Ok(view) => (asked || view.is_nczarr()).then(|| of(file, &view, options)),
         Err(e) => asked.then(|| error(e)),
     }
@@ -39,7 +39,7 @@ pub(super) fn of_zarr(file: &File, address: &Address, options: &OpenOptions) -> 
 
 /// The whole section.
 pub(super) fn section(file: &File, options: &OpenOptions) -> Map {
-    match NetcdfView::open(file.hierarchy().clone(), &options.limits) {
+    match file.netcdf() {
         Ok(view) => of(file, &view, options),
         Err(e) => error(e),
     }

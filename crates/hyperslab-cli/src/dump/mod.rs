@@ -31,7 +31,7 @@ const KEYWORDS: [&[u8]; 5] = [b"variables", b"dimensions", b"data", b"group", b"
 /// Prints a file. False: something could not be shown.
 pub(crate) fn run(arguments: &args::Dump, options: &OpenOptions, out: &mut Out) -> Outcome<bool> {
     let file = crate::output::open(arguments.file.clone(), options)?;
-    let view = NetcdfView::open(file.hierarchy().clone(), &options.limits)?;
+    let view = file.netcdf()?;
     if arguments.kind {
         out.line(kind_text(view.model()))?;
         return Ok(true);
@@ -356,10 +356,10 @@ impl Dump<'_> {
         out
     }
 
-    /// Whether a variable is called like its first dimension.
+    /// Whether a variable is called like its only dimension.
     fn is_coordinate(&self, variable: &Variable) -> bool {
-        let first = variable.dimensions.first().and_then(|&d| self.view.dimensions().get(d));
-        first.is_some_and(|d| d.name == variable.name)
+        let [only] = variable.dimensions[..] else { return false };
+        self.view.dimensions().get(only).is_some_and(|d| d.name == variable.name)
     }
 
     /// How the numbers of a variable are times, if that is asked for: by its units.

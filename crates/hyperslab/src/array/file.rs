@@ -4,6 +4,7 @@ use super::group::{Group, Object};
 use super::location::Location;
 use super::walk::Walk;
 use super::{Address, Array, OpenOptions, resolve};
+use crate::convention::netcdf::NetcdfView;
 use crate::error::{Context, ErrorKind, Result};
 use crate::exec::MissingChunks;
 use crate::model::{Fault, FileInfo, Hierarchy, NodeId};
@@ -127,6 +128,15 @@ impl File {
             }
             _ => Ok((literal?, Selection::all())),
         }
+    }
+
+    /// The file through the netCDF model. Virtual datasets are as long as their sources make them.
+    pub fn netcdf(&self) -> Result<NetcdfView> {
+        let extents = |node: &NodeId, path: &str| match self.object(node, path)? {
+            Object::Array(array) => Ok(Some(array.meta().space.clone())),
+            _ => Ok(None),
+        };
+        NetcdfView::open_with(self.hierarchy.clone(), &self.options.limits, &extents)
     }
 
     /// All objects, depth first.

@@ -216,7 +216,7 @@ impl Location {
             Ok(None) => Error::new(ErrorKind::NotFound, format!("there is no object {}", store.name())),
             Err(e) => return Err(e),
         };
-        let below = store.search("").map_err(|e| e.context(no_object.message().to_owned()))?;
+        let below = store.search("").map_err(|e| e.context(format!("what is below {}", store.name())))?;
         let empty = below.objects.is_empty() && below.prefixes.is_empty();
         if empty { Err(no_object) } else { Ok(Location::Store(Arc::new(store))) }
     }

@@ -8,7 +8,7 @@ use super::attribute::{in_order, is_hidden, of};
 use super::kind::{UserType, class_of, type_of};
 use super::scale::{self, Axes, PREFIX};
 use super::zarr::{self, Zarr};
-use super::{Attribute, DataModel, Dimension, Group, LeftOut, NetcdfView, Type, Variable};
+use super::{Attribute, DataModel, Dimension, Extents, Group, LeftOut, NetcdfView, Type, Variable};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::model::{
@@ -48,6 +48,7 @@ enum Found {
 struct Builder<'a> {
     hierarchy: &'a dyn Hierarchy,
     limits: &'a Limits,
+    extents: Extents<'a>,
     model: DataModel,
     zarr: Option<Zarr>,
     groups: Vec<Group>,
@@ -70,7 +71,11 @@ struct Builder<'a> {
     lengths: HashMap<(usize, u64, bool), Vec<usize>>,
 }
 
-pub(super) fn build(hierarchy: Arc<dyn Hierarchy>, limits: &Limits) -> Result<NetcdfView> {
+pub(super) fn build(
+    hierarchy: Arc<dyn Hierarchy>,
+    limits: &Limits,
+    extents: Extents<'_>,
+) -> Result<NetcdfView> {
     let info = hierarchy.info();
     let model = match (info.format.starts_with("netCDF-3"), info.version) {
         (true, 1) => DataModel::Classic,
@@ -81,6 +86,7 @@ pub(super) fn build(hierarchy: Arc<dyn Hierarchy>, limits: &Limits) -> Result<Ne
     let mut builder = Builder {
         hierarchy: &*hierarchy,
         limits,
+        extents,
         model,
         zarr: Zarr::open(&*hierarchy)?,
         groups: Vec::new(),
@@ -357,6 +363,11 @@ impl Builder<'_> {
 
     fn array(&mut self, group: usize, node: NodeId, name: Name, path: &str) -> Result<()> {
         let (mut meta, storage) = self.hierarchy.array(&node).context(|| format!("array {path}"))?;
+        if matches!(storage, Storage::Virtual(_))
+            && let Some(space) = (self.extents)(&node, path)?
+        {
+            meta.space = space;
+        }
         if let Some(zarr) = &self.zarr {
             let words = zarr.array(self.hierarchy, &node, &mut meta);
             let (kind, axes) = words.context(|| format!("array {path}"))?;

@@ -25,7 +25,7 @@ pub use kind::{Class, Type, UserType};
 
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::model::{ArrayMeta, Hierarchy, NodeId, Storage};
+use crate::model::{ArrayMeta, Dataspace, Hierarchy, NodeId, Storage};
 use crate::shape::Name;
 use std::fmt;
 use std::sync::Arc;
@@ -137,6 +137,9 @@ pub struct Group {
     pub left_out: Vec<LeftOut>,
 }
 
+/// Gives the extents of a virtual dataset, if they are not those that its file records.
+pub(crate) type Extents<'a> = &'a dyn Fn(&NodeId, &str) -> Result<Option<Dataspace>>;
+
 /// A file or store through the eyes of netCDF.
 #[derive(Debug)]
 pub struct NetcdfView {
@@ -150,8 +153,20 @@ pub struct NetcdfView {
 
 impl NetcdfView {
     /// Looks at all objects of `hierarchy`. Faults of single objects are in [`Group::left_out`].
+    ///
+    /// Virtual datasets have the extents that the file records, which those of unlimited sources outgrow:
+    /// [`File::netcdf`](crate::File::netcdf) asks the sources.
     pub fn open(hierarchy: Arc<dyn Hierarchy>, limits: &Limits) -> Result<NetcdfView> {
-        build::build(hierarchy, limits)
+        Self::open_with(hierarchy, limits, &|_, _| Ok(None))
+    }
+
+    /// The same with the extents of virtual datasets (by identity and path) from elsewhere.
+    pub(crate) fn open_with(
+        hierarchy: Arc<dyn Hierarchy>,
+        limits: &Limits,
+        extents: Extents<'_>,
+    ) -> Result<NetcdfView> {
+        build::build(hierarchy, limits, extents)
     }
 
     /// What it looks at.

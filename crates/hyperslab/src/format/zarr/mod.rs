@@ -122,7 +122,7 @@ impl Zarr {
         let marked = |root: &Arc<node::Node>| root.documents.attributes.get("_NCProperties").is_some();
         zarr.by_netcdf = root.as_ref().is_ok_and(|root| root.as_ref().is_some_and(marked));
         match root {
-            Ok(None) if !zarr.holds_nodes("", &mut 0)? => Err(Error::new(
+            Ok(None) if zarr.holds_nodes("", &mut 0)? != Some(true) => Err(Error::new(
                 ErrorKind::Unsupported,
                 "there is no Zarr document (zarr.json, .zgroup, .zarray)",
             )),
@@ -160,24 +160,24 @@ impl Zarr {
         Ok(found)
     }
 
-    /// Whether a folder without a document has nodes below it.
-    fn holds_nodes(&self, path: &str, searches: &mut usize) -> Result<bool> {
+    /// Whether a folder without a document has nodes below it; `None` if there are too many folders to look into all.
+    fn holds_nodes(&self, path: &str, searches: &mut usize) -> Result<Option<bool>> {
         let mut open = vec![path.to_owned()];
         while let Some(path) = open.pop() {
             *searches += 1;
             if *searches > SEARCHES {
-                return Ok(false);
+                return Ok(None);
             }
             let listing = self.store.search(&path)?;
             for name in listing.prefixes {
                 let inner = join(&path, &name);
                 if !matches!(self.node(&inner), Ok(None)) {
-                    return Ok(true);
+                    return Ok(Some(true));
                 }
                 open.push(inner);
             }
         }
-        Ok(false)
+        Ok(Some(false))
     }
 
     /// The names of the nodes in a group.
@@ -193,7 +193,8 @@ impl Zarr {
             let nodes = node::read(&*self.store, batch, self.limits.metadata);
             for ((path, name), node) in batch.iter().zip(names).zip(nodes) {
                 let there = match node {
-                    Ok(None) => self.holds_nodes(path, &mut searches)?,
+                    // What could not be looked into is shown: it may be empty, but must not be hidden.
+                    Ok(None) => self.holds_nodes(path, &mut searches)? != Some(false),
                     Ok(Some(node)) => {
                         self.nodes.insert(path.clone(), Some(Arc::new(node)));
                         true
@@ -401,7 +402,7 @@ impl Hierarchy for Zarr {
         let there = match self.node(&inner) {
             Ok(None) => match &self.consolidated {
                 Some(consolidated) => consolidated.children(path).iter().any(|c| c == text),
-                None => self.holds_nodes(&inner, &mut 0)?,
+                None => self.holds_nodes(&inner, &mut 0)? != Some(false),
             },
             _ => true,
         };

@@ -73,9 +73,22 @@ impl DirectoryStore {
         match self.root.join(key).canonicalize() {
             Ok(path) if self.limits.allow_outside || path.starts_with(&self.root) => Ok(Some(path)),
             Ok(_) => Err(self.leaves(key)),
-            Err(e) if is_absence(&e) => Ok(None),
+            Err(e) if is_absence(&e) => match self.broken_link(key) {
+                Some(link) => {
+                    Err(Error::new(ErrorKind::Io, format!("{} is a link to nothing", link.display()))
+                        .hint("what it leads to was moved, or was never fetched (git-annex, DataLad)"))
+                }
+                None => Ok(None),
+            },
             Err(e) => Err(self.failed("look at", key, e)),
         }
+    }
+
+    /// The link on the way to a key behind which there is nothing. Whoever made it meant something to be there.
+    fn broken_link(&self, key: &str) -> Option<PathBuf> {
+        let ends = key.match_indices('/').map(|(at, _)| at).chain([key.len()]);
+        let paths = ends.filter_map(|end| key.get(..end)).map(|part| self.root.join(part));
+        paths.into_iter().find(|path| path.is_symlink() && !path.exists())
     }
 
     /// Whether there is such a folder in the root.
@@ -217,7 +230,11 @@ impl DirectoryStore {
                 // What it leads to decides; whether it may be followed is asked when it is.
                 match fs::metadata(entry.path()) {
                     Ok(meta) => kind = meta.file_type(),
-                    Err(_) => continue,
+                    // Whoever reads it is told.
+                    Err(_) => {
+                        listing.objects.push(name);
+                        continue;
+                    }
                 }
             }
             if kind.is_dir() {

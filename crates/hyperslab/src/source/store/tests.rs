@@ -48,7 +48,15 @@ fn a_directory_is_not_left() {
     }
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
     assert_eq!(store.get("same/x").unwrap().unwrap(), "x");
-    assert_eq!(store.get("broken").unwrap(), None);
+    // Absent is only what nobody put there: a link to nothing once led to something.
+    for key in ["broken", "broken/x"] {
+        let told = store.get(key).unwrap_err();
+        assert!(
+            told.kind() == ErrorKind::Io && told.to_string().contains("link to nothing"),
+            "{key}: {told}"
+        );
+    }
+    assert!(store.search("").unwrap().objects.contains(&"broken".to_owned()));
     // A circle of links ends.
     assert_eq!(store.list("real").unwrap_err().kind(), ErrorKind::Permission);
     std::fs::remove_file(inside.join("door")).unwrap();
