@@ -160,7 +160,11 @@ fn v3(codecs: &str) -> String {
 
 /// A shard of four chunks of 2 × 1, of which the first and last are there.
 fn shard(at_start: bool) -> Vec<u8> {
-    let base: u64 = if at_start { 68 } else { 0 };
+    shard_from(at_start, if at_start { 68 } else { 0 })
+}
+
+/// The same with an index that says that the chunks begin at `base`.
+fn shard_from(at_start: bool, base: u64) -> Vec<u8> {
     let none = [u64::MAX, u64::MAX];
     let entries = [[base, 2], none, none, [base + 2, 2]];
     let mut index: Vec<u8> = entries.as_flattened().iter().flat_map(|n| n.to_le_bytes()).collect();
@@ -195,6 +199,14 @@ fn shards_give_their_chunks() {
         let damaged = open(&[("zarr.json", document.as_bytes()), ("c/0/1", &damaged)]);
         assert_eq!(all::<u8>(&damaged, "/").unwrap_err().kind(), ErrorKind::Checksum);
     }
+}
+
+/// The bytes of an index are not data.
+#[test]
+fn chunks_inside_the_index_of_their_shard_are_corrupt() {
+    let shard = shard_from(true, 8);
+    let file = open(&[("zarr.json", sharded("start").as_bytes()), ("c/0/1", &shard)]);
+    assert_eq!(all::<u8>(&file, "/").unwrap_err().kind(), ErrorKind::Corrupt);
 }
 
 #[test]
@@ -293,4 +305,27 @@ fn what_lies_behind_many_folders_is_not_hidden() {
     objects.extend([GROUP, ("zz/deep/.zarray", document.as_bytes())]);
     let file = open(&objects);
     assert!(file.walk().any(|entry| entry.path == "/zz/deep"));
+}
+
+/// What the specification forbids is refused, not guessed at.
+#[test]
+fn wrong_documents_of_version_3_are_refused() {
+    let sound = r#"{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"int32","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"chunk_key_encoding":{"name":"default"},"fill_value":1,"codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}"#;
+    let group: (&str, &[u8]) = ("zarr.json", br#"{"zarr_format":3,"node_type":"group"}"#);
+    let read = |document: &str| all::<i32>(&open(&[group, ("a/zarr.json", document.as_bytes())]), "/a");
+    assert_eq!(read(sound).unwrap(), [1; 4]);
+    for (part, wrong, kind) in [
+        ("\"little\"", "\"middle\"", ErrorKind::Corrupt),
+        (r#"[{"name":"bytes","configuration":{"endian":"little"}}]"#, "[]", ErrorKind::Corrupt),
+        ("}}]}", r#"}},{"name":"transpose","configuration":{"order":[0]}}]}"#, ErrorKind::Corrupt),
+        ("\"fill_value\":1", "\"fill_value\":1.5", ErrorKind::Corrupt),
+        ("\"shape\"", "\"dimension_names\":[\"x\",\"y\"],\"shape\"", ErrorKind::Corrupt),
+        ("\"shape\"", "\"odd\":{\"must_understand\":true},\"shape\"", ErrorKind::Unsupported),
+    ] {
+        let document = sound.replacen(part, wrong, 1);
+        assert_ne!(document, sound);
+        assert_eq!(read(&document).unwrap_err().kind(), kind, "{document}");
+    }
+    let lenient = sound.replacen("\"shape\"", "\"odd\":{\"must_understand\":false},\"shape\"", 1);
+    assert_eq!(read(&lenient).unwrap(), [1; 4]);
 }

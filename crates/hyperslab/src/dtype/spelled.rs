@@ -18,7 +18,7 @@ impl IntegerType {
         let value = match spelled {
             Json::Bool(v) => i128::from(*v),
             Json::Text(text) => text.trim().parse().ok()?,
-            Json::Float(v) if v.is_finite() => v.trunc() as i128,
+            Json::Float(v) if v.fract() == 0.0 => *v as i128,
             other => other.as_integer()?,
         };
         let bytes = value.to_le_bytes().get(..self.size)?.to_vec();

@@ -202,6 +202,7 @@ fn extension<'a>(spelled: &'a Json, what: &str) -> Result<(&'a str, &'a Json)> {
 
 /// The document `zarr.json` of an array.
 pub(super) fn v3(document: &Json) -> Result<ArrayDocument> {
+    check_understood(document)?;
     let shape = extents(document, "shape")?;
     let grid = document.get("chunk_grid").ok_or_else(|| wrong_member("chunk_grid", "missing"))?;
     let (chunk, rectilinear) = match extension(grid, "chunk_grid")? {
@@ -244,9 +245,37 @@ pub(super) fn v3(document: &Json) -> Result<ArrayDocument> {
         Some(Json::List(names)) if names.len() == shape.len() => {
             Some(names.iter().map(|n| n.as_str().map(str::to_owned)).collect())
         }
-        _ => None,
+        None | Some(Json::Null) => None,
+        Some(other) => {
+            let text = format_args!("{other} for an array of rank {}", shape.len());
+            return Err(wrong_member("dimension_names", text));
+        }
     };
     Ok(ArrayDocument { shape, chunk, rectilinear, element, fill, keys, codecs, dimension_names })
+}
+
+/// An extension that must be understood is not read as if it were not there (Zarr 3, "Extension points").
+fn check_understood(document: &Json) -> Result<()> {
+    const KNOWN: [&str; 12] = [
+        "zarr_format",
+        "node_type",
+        "shape",
+        "data_type",
+        "chunk_grid",
+        "chunk_key_encoding",
+        "fill_value",
+        "codecs",
+        "attributes",
+        "storage_transformers",
+        "dimension_names",
+        "consolidated_metadata",
+    ];
+    for (name, value) in document.as_map().unwrap_or(&[]) {
+        if !KNOWN.contains(&name.as_str()) && matches!(value.get("must_understand"), Some(Json::Bool(true))) {
+            return Err(Error::unsupported(format_args!("the extension {name:?}, which must be understood")));
+        }
+    }
+    Ok(())
 }
 
 /// The codecs that the document `zarr.json` of an array lists.
@@ -333,8 +362,14 @@ fn v3_codecs(list: &[Json], chunk: &[u64]) -> Result<(Codecs, ByteOrder)> {
         match name {
             "bytes" | "endian" if only_transposed => {
                 // The byte order is that of the type; there is nothing left to do.
-                if text(configuration, "endian") == Some("big") {
-                    order = ByteOrder::Big;
+                match configuration.get("endian") {
+                    None | Some(Json::Null) => {}
+                    Some(Json::Text(endian)) if endian == "little" => {}
+                    Some(Json::Text(endian)) if endian == "big" => order = ByteOrder::Big,
+                    Some(other) => {
+                        let text = format_args!("{other} is neither little nor big");
+                        return Err(wrong_member("endian", text));
+                    }
                 }
                 only_transposed = false;
             }
@@ -344,11 +379,20 @@ fn v3_codecs(list: &[Json], chunk: &[u64]) -> Result<(Codecs, ByteOrder)> {
                 }
                 only_transposed = false;
             }
+            "transpose" if !only_transposed => {
+                return Err(wrong_member(
+                    "codecs",
+                    "a transpose after the codec that makes bytes of elements",
+                ));
+            }
             other => {
                 only_transposed &= other == "transpose";
                 codecs.filters.push(v3_codec(spelled)?);
             }
         }
+    }
+    if only_transposed {
+        return Err(wrong_member("codecs", "none of them makes bytes of elements"));
     }
     codecs.order = axes;
     Ok((codecs, order))

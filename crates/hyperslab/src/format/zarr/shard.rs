@@ -70,6 +70,11 @@ impl Shards {
         coord.iter().zip(&self.ratio).map(|(c, r)| c / r).collect()
     }
 
+    /// Bytes before and behind the chunks of a shard, where its index is.
+    fn reserved(&self) -> (u64, u64) {
+        if self.at_start { (self.index_length, 0) } else { (0, self.index_length) }
+    }
+
     /// The number of a chunk in the index of its shard.
     fn number(&self, coord: &Coord) -> u64 {
         self.order.iter().fold(0, |n, &axis| match (coord.get(axis), self.ratio.get(axis)) {
@@ -203,8 +208,8 @@ impl Shards {
 }
 
 impl Found {
-    /// Where the chunk of this number is.
-    fn chunk(&self, number: u64) -> Result<ChunkRef> {
+    /// Where the chunk of this number is, in a shard with an index of `reserved` bytes before or behind the chunks.
+    fn chunk(&self, number: u64, (before, behind): (u64, u64)) -> Result<ChunkRef> {
         let at = to_usize(number)?.saturating_mul(16);
         let entry = self.index.get(at..).and_then(|rest| rest.first_chunk::<16>());
         let entry =
@@ -216,23 +221,25 @@ impl Found {
         }
         let end = offset.checked_add(length);
         let outside = || {
-            let text =
-                format!("the index of the shard says {length} bytes at {offset:#x}, which lie outside of it");
+            let text = format!(
+                "the index of the shard says {length} bytes at {offset:#x}, which lie outside of its chunks"
+            );
             Error::new(ErrorKind::Corrupt, text)
         };
-        let end = end.ok_or_else(outside)?;
+        let end = end.filter(|_| offset >= before).ok_or_else(outside)?;
+        let chunks_end = match &self.place {
+            Place::Memory(bytes) => Some(bytes.len() as u64),
+            Place::Range { length, .. } => *length,
+        };
+        if chunks_end.is_some_and(|all| end > all.saturating_sub(behind)) {
+            return Err(outside());
+        }
         match &self.place {
             Place::Memory(bytes) => {
                 let range = to_usize(offset)?..to_usize(end)?;
-                if range.end > bytes.len() {
-                    return Err(outside());
-                }
                 Ok(ChunkRef::Memory { bytes: bytes.slice(range), mask: 0 })
             }
-            Place::Range { source, offset: base, length: all } => {
-                if all.is_some_and(|all| end > all) {
-                    return Err(outside());
-                }
+            Place::Range { source, offset: base, .. } => {
                 let offset = base.checked_add(offset).ok_or_else(outside)?;
                 Ok(ChunkRef::Range { source: source.clone(), offset, length, mask: 0 })
             }
@@ -249,9 +256,9 @@ impl ChunkIndex for Shards {
         chunks
             .iter()
             .map(|coord| match found.get(&self.shard_of(coord)) {
-                Some(Some(shard)) => {
-                    shard.chunk(self.number(coord)).context(|| format!("chunk {:?}", coord.as_slice()))
-                }
+                Some(Some(shard)) => shard
+                    .chunk(self.number(coord), self.reserved())
+                    .context(|| format!("chunk {:?}", coord.as_slice())),
                 _ => Ok(ChunkRef::Absent),
             })
             .collect()
@@ -292,7 +299,7 @@ impl ChunkIndex for Shards {
                 if coord.iter().zip(&self.grid).any(|(c, n)| c >= n) {
                     continue;
                 }
-                match found.chunk(number) {
+                match found.chunk(number, self.reserved()) {
                     Ok(ChunkRef::Absent) => {}
                     Ok(at) => visit(coord, at)?,
                     Err(error) => fault(Fault {
