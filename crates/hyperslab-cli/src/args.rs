@@ -361,7 +361,7 @@ pub(crate) enum RowFormat {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hyperslab follow run.h5::/counts                          until the writer closes the file\n  hyperslab follow run.h5 -d time -d counts --format json   rows of both, side by side\n  hyperslab follow run.h5::/image --from end --rows 1 --format raw > next.bin\n  hyperslab follow https://host/run.h5::/counts --interval 1000 --idle-timeout 60\n\nA row is one index of the first axis. Each comes once, in order, when all of it is written. The last line on stderr\nsays how many came, and how long they took to be seen."
+    after_help = "Examples:\n  hyperslab follow run.h5::/counts                          until the writer closes the file\n  hyperslab follow run.h5 -d time -d counts --format json   rows of both, side by side\n  hyperslab follow run.h5::/image --from end --rows 1 --format raw > next.bin\n  hyperslab follow https://host/run.h5::/counts --interval 1000 --idle-timeout 60\n\nA row is one index of the first axis. Each comes once, in order, when all of it is written. The last line on stderr\nsays how many came, how long they took to be seen, and why it stopped.\n\nOnly a file that a SWMR writer has open says when it is closed. Any other (HDF5 without SWMR, also a finished one,\nnetCDF-3, Zarr) is waited for without end: give --idle-timeout or --rows. A file that is damaged and does not change\nis an error (exit 2) after the idle timeout, or after 100 looks and 10 s while no process is seen to write it."
 )]
 pub(crate) struct Follow {
     /// FILE::/path, or FILE with -d.
@@ -376,7 +376,7 @@ pub(crate) struct Follow {
     /// Look at least this often.
     #[arg(long, value_name = "MS", default_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) interval: u64,
-    /// Stop when no row came for so many seconds. The file of a writer that died never says that it is closed.
+    /// Stop when looking found no row for so many seconds. The file of a writer that died never says that it is closed.
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) idle_timeout: Option<std::time::Duration>,
     /// Stop after so many rows.

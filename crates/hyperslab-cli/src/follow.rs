@@ -5,9 +5,9 @@ use crate::get::{csv, packing};
 use crate::json::Json;
 use crate::output::{self, Failure, Out, Outcome};
 use crate::words;
-use hyperslab::follow::{Event, FollowOptions, FollowStats, Part, Rows, Stop};
+use hyperslab::follow::{Event, FollowOptions, FollowStats, From, Part, Rows, Stop};
 use hyperslab::model::Value;
-use hyperslab::{Cancel, OpenOptions};
+use hyperslab::{Cancel, Error, OpenOptions};
 use std::time::Duration;
 
 pub(crate) fn run(arguments: &Follow, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
@@ -20,6 +20,7 @@ pub(crate) fn run(arguments: &Follow, options: &OpenOptions, out: &mut Out) -> O
     let stop = cancel.clone();
     ctrlc::set_handler(move || stop.cancel())
         .map_err(|e| Failure::Other(format!("cannot wait for signals: {e}")))?;
+    let interrupted = cancel.clone();
     let mut wanted = FollowOptions::new()
         .with_from(arguments.from)
         .with_interval(Duration::from_millis(arguments.interval))
@@ -28,13 +29,16 @@ pub(crate) fn run(arguments: &Follow, options: &OpenOptions, out: &mut Out) -> O
     wanted.idle = arguments.idle_timeout;
     wanted.rows = arguments.rows;
     let mut follow = hyperslab::follow::follow(address.clone(), &paths, wanted)?;
+    let mut written = 0;
     let done = follow.by_ref().try_for_each(|event| {
         match event? {
-            Event::Rows(rows) => write(&rows, arguments.format, out)?,
+            Event::Rows(rows) => written += write(&rows, arguments.format, &interrupted, out)?,
             Event::Shrunk { path, from, to } => {
-                output::say(format_args!(
-                    "note: {path} has {to} rows, it had {from}; going on from its new end"
-                ));
+                let on = match arguments.from {
+                    From::Row(row) if row > to => format!("waiting for row {row}"),
+                    _ => "going on from its new end".into(),
+                };
+                output::say(format_args!("note: {path} has {to} rows, it had {from}; {on}"));
             }
             Event::Replaced => {
                 output::say(format_args!("note: another file took the place of {}", address.file))
@@ -44,18 +48,24 @@ pub(crate) fn run(arguments: &Follow, options: &OpenOptions, out: &mut Out) -> O
         Ok(())
     });
     if !matches!(done, Err(Failure::ClosedPipe)) {
-        output::say(summary(&follow.stats()));
+        let mut stats = follow.stats();
+        stats.waiting += stats.rows.saturating_sub(written);
+        stats.rows = written;
+        output::say(summary(&stats, follow.fault()));
     }
     done
 }
 
 /// What was done, in one line.
-fn summary(stats: &FollowStats) -> String {
+fn summary(stats: &FollowStats, fault: Option<&Error>) -> String {
     let ms = |d: Duration| format!("{:.1} ms", d.as_secs_f64() * 1e3);
-    let waiting = match stats.waiting {
-        0 => String::new(),
-        n => format!(", {n} announced and not yet written"),
+    let waiting = match (stats.waiting, stats.unwanted) {
+        (0, 0) => String::new(),
+        (0, n) => format!(", {n} more not asked for"),
+        (n, _) if stats.stop == Some(Stop::Cancelled) => format!(", {n} announced and not printed"),
+        (n, _) => format!(", {n} announced and not yet written"),
     };
+    let fault = fault.map_or(String::new(), |e| format!("; the last look failed: {e}"));
     let stop = match stats.stop {
         Some(Stop::Closed) => "the writer closed the file",
         Some(Stop::Idle) => "nothing came any more",
@@ -64,7 +74,7 @@ fn summary(stats: &FollowStats) -> String {
         Some(Stop::Failed) | None => "failed",
     };
     format!(
-        "{} rows{waiting}, {} retries, delay p50 {}, p99 {}: {stop}",
+        "{} rows{waiting}, {} retries, delay p50 {}, p99 {}: {stop}{fault}",
         stats.rows,
         stats.retries,
         ms(stats.delay_p50),
@@ -72,9 +82,12 @@ fn summary(stats: &FollowStats) -> String {
     )
 }
 
-/// Writes rows, and gives each to its reader at once.
-fn write(rows: &Rows, format: RowFormat, out: &mut Out) -> Outcome<()> {
+/// Writes rows until it is interrupted, gives each to its reader at once, and says how many.
+fn write(rows: &Rows, format: RowFormat, interrupted: &Cancel, out: &mut Out) -> Outcome<u64> {
     for row in 0..rows.count {
+        if interrupted.is_cancelled() {
+            return Ok(row);
+        }
         match format {
             RowFormat::Raw => {
                 for part in &rows.parts {
@@ -104,7 +117,7 @@ fn write(rows: &Rows, format: RowFormat, out: &mut Out) -> Outcome<()> {
         }
         out.flush()?;
     }
-    Ok(())
+    Ok(rows.count)
 }
 
 /// Elements of one row.

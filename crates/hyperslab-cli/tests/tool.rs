@@ -470,3 +470,57 @@ fn output_to_a_pipe_a_link_and_an_existing_file() {
     left.sort();
     assert_eq!(left, ["dangling", "link", "new", "old", "pipe"]);
 }
+
+/// A Zarr array of `rows` rows below a folder, none of them fill.
+fn counts(folder: &Path, rows: i32) -> String {
+    let document = format!(
+        r#"{{"zarr_format":2,"shape":[{rows}],"chunks":[{rows}],"dtype":"<i4","fill_value":0,"compressor":null,"filters":null,"order":"C"}}"#
+    );
+    std::fs::write(folder.join(".zarray"), document).unwrap();
+    let values: Vec<u8> = (1..=rows).flat_map(i32::to_le_bytes).collect();
+    std::fs::write(folder.join("0"), values).unwrap();
+    folder.display().to_string()
+}
+
+#[test]
+fn the_last_line_of_follow_says_what_did_not_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(&["follow", &counts(folder.path(), 10), "--rows", "4"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("4 rows, 6 more not asked for,"), "{said}");
+    let help = stdout(&["follow", "--help"]);
+    assert!(help.contains("is waited for without end: give --idle-timeout or --rows"), "{help}");
+    // What cannot be read is an error, and not the end of the rows.
+    let file = folder.path().join("cut.h5");
+    std::fs::write(&file, &std::fs::read(ocean()).unwrap()[..3000]).unwrap();
+    let output = run(&["follow", &format!("{}::/lat", file.display()), "--idle-timeout", "0.3"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(": failed") && said.contains("E_"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn follow_is_interrupted_between_rows() {
+    use std::io::{BufRead, BufReader};
+    let folder = tempfile::tempdir().unwrap();
+    let rows = 200_000;
+    let mut child = program()
+        .args(["follow", &counts(folder.path(), rows)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "1");
+    // It waits for its reader now, in the midst of the one batch.
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let printed = 1 + lines.count();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(printed < rows as usize, "{said}");
+    let left = rows as usize - printed;
+    assert!(said.starts_with(&format!("{printed} rows, {left} announced and not printed")), "{said}");
+    assert!(said.contains("interrupted"), "{said}");
+}

@@ -229,3 +229,72 @@ fn a_netcdf3_file_that_grows_is_read_when_it_keeps_still() {
     assert!(follow.next().is_none());
     assert_eq!(follow.stats().stop, Some(Stop::Idle));
 }
+
+#[test]
+fn rows_that_are_there_come_before_time_runs_out() {
+    let folder = Folder::new();
+    let path = folder.path("a.h5");
+    write(&path, &copy("early"));
+    // A row at a time, to a caller who needs longer for each than it would wait for one.
+    let wanted = options().with_batch(1).with_idle(Duration::from_millis(20));
+    let mut follow = follow(address(&path, "/one"), &[], wanted).unwrap();
+    for wanted in 0..10 {
+        std::thread::sleep(Duration::from_millis(30));
+        assert_eq!(rows(&mut follow).0, wanted);
+    }
+    assert!(follow.next().is_none());
+    assert_eq!(follow.stats().stop, Some(Stop::Idle));
+}
+
+#[test]
+fn faults_that_stay_are_errors() {
+    let folder = Folder::new();
+    let path = folder.path("a.h5");
+    let whole = copy("closed");
+    write(&path, &whole[..2000]);
+    let mut waits = follow(address(&path, "/one"), &[], options()).unwrap();
+    let error = waits.next().unwrap().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Truncated | ErrorKind::Corrupt), "{error}");
+    assert!(waits.next().is_none());
+    assert_eq!(waits.stats().stop, Some(Stop::Failed));
+    // Without an end by time, after many looks.
+    let wanted = FollowOptions::new()
+        .with_interval(Duration::from_millis(2))
+        .with_patience(Duration::from_millis(300));
+    let mut waits = follow(address(&path, "/one"), &[], wanted).unwrap();
+    assert_eq!(waits.next().unwrap().unwrap_err().kind(), error.kind());
+    assert!(waits.stats().looks >= 100);
+    // What is mended meanwhile is none.
+    let mut waits = follow(address(&path, "/one"), &[], options()).unwrap();
+    assert!(waits.fault().is_some());
+    write(&path, &whole);
+    assert_eq!(rows(&mut waits).1[0].len(), 37);
+    assert!(waits.fault().is_none());
+}
+
+#[test]
+fn a_row_that_is_asked_for_is_waited_for_whatever_shrinks() {
+    let folder = Folder::new();
+    let (path, other) = (folder.path("a.h5"), folder.path("b.h5"));
+    write(&path, &copy("closed"));
+    let mut follow = follow(address(&path, "/one"), &[], options().with_from(From::Row(37))).unwrap();
+    write(&other, &copy("early"));
+    std::fs::rename(&other, &path).unwrap();
+    assert!(matches!(follow.next().unwrap().unwrap(), Event::Replaced));
+    assert!(matches!(follow.next().unwrap().unwrap(), Event::Shrunk { to: 10, .. }));
+    write(&path, &copy("later"));
+    assert!(follow.next().is_none());
+    assert_eq!(follow.stats().rows, 0);
+}
+
+#[test]
+fn rows_that_nobody_asked_for_are_not_waited_for() {
+    let folder = Folder::new();
+    let path = folder.path("a.h5");
+    write(&path, &copy("closed"));
+    let mut follow = follow(address(&path, "/one"), &[], options().with_rows(4)).unwrap();
+    assert_eq!(rows(&mut follow).1[0].len(), 4);
+    assert!(follow.next().is_none());
+    let stats = follow.stats();
+    assert_eq!((stats.rows, stats.waiting, stats.unwanted, stats.stop), (4, 0, 33, Some(Stop::Rows)));
+}

@@ -33,6 +33,9 @@ const FIRST: Duration = Duration::from_millis(200);
 /// Looks in a row that may fail because a server or file system does, before the error is given.
 const PATIENCE: u32 = 20;
 
+/// Looks that must have met the same fault before it counts as one that will stay.
+const LOOKS: u32 = 100;
+
 /// Where to begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum From {
@@ -53,8 +56,10 @@ pub struct FollowOptions {
     pub from: From,
     /// The longest pause between two looks.
     pub interval: Duration,
-    /// Stop when no row came for so long.
+    /// Stop when looking found no row for so long.
     pub idle: Option<Duration>,
+    /// How long a fault of a file that does not change is waited for, and for 100 looks at least, before it is an error.
+    pub patience: Duration,
     /// Stop after so many rows.
     pub rows: Option<u64>,
     /// Stops it from another thread, or a signal handler.
@@ -71,6 +76,7 @@ impl Default for FollowOptions {
             from: From::Start,
             interval: Duration::from_millis(100),
             idle: None,
+            patience: Duration::from_secs(10),
             rows: None,
             cancel: Cancel::new(),
             batch: 16 << 20,
@@ -99,10 +105,17 @@ impl FollowOptions {
         self
     }
 
-    /// Stops when no row came for so long. A writer that died never closes its file: without this, its reader waits for ever.
+    /// Stops when looking found no row for so long; what a caller does with rows does not count. A writer that died never closes its file: without this, its reader waits for ever.
     #[must_use]
     pub fn with_idle(mut self, idle: Duration) -> Self {
         self.idle = Some(idle);
+        self
+    }
+
+    /// Sets how long a fault of a file that does not change is waited for.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 
@@ -141,7 +154,7 @@ impl FollowOptions {
 pub enum Event {
     /// New rows, the same ones of each array.
     Rows(Rows),
-    /// An array became shorter. It is followed from its new end on.
+    /// An array became shorter. It is followed from its new end on, or from the row that [`From::Row`] asks for if that is later.
     Shrunk {
         /// The array.
         path: String,
@@ -183,7 +196,7 @@ pub struct Part {
 pub enum Stop {
     /// The writer closed the file, and all rows were given.
     Closed,
-    /// No row came for as long as was allowed.
+    /// No row was found for as long as was allowed.
     Idle,
     /// As many rows came as were wanted.
     Rows,
@@ -199,8 +212,11 @@ pub enum Stop {
 pub struct FollowStats {
     /// Rows given.
     pub rows: u64,
-    /// Rows that the extents announce and that are not written yet, at the last look.
+    /// Rows that the extents announced at the last look and that were not given: they are not written yet, unless it was
+    /// cancelled before.
     pub waiting: u64,
+    /// Rows that were announced when as many as were wanted had come: nobody looked whether they are written.
+    pub unwanted: u64,
     /// Looks.
     pub looks: u64,
     /// Operations and looks that were done again because a writer had torn them.
@@ -228,11 +244,23 @@ pub struct Follow {
     pause: Duration,
     /// When the last look began that did not see the next row.
     unseen: Option<Instant>,
-    /// When a row came last, or it was begun.
-    moved: Instant,
+    /// The first look and the last since which no row was found.
+    nothing: Option<(Instant, Instant)>,
+    /// Why the last look failed, if it did.
+    fault: Option<Fault>,
     failures: u32,
     /// The last look gave rows, and there are more.
     more: bool,
+}
+
+/// Why looks fail.
+#[derive(Debug)]
+struct Fault {
+    error: Error,
+    /// The file as it was, where that is known.
+    stamp: Option<String>,
+    since: Instant,
+    looks: u32,
 }
 
 /// Follows the arrays at `paths` of the file of an address, or that of its own path if there are none.
@@ -251,7 +279,8 @@ pub fn follow(address: impl Into<Address>, paths: &[&str], options: FollowOption
         delays: Delays::default(),
         pause: options.interval / 8,
         unseen: None,
-        moved: Instant::now(),
+        nothing: None,
+        fault: None,
         failures: 0,
         more: false,
         options,
@@ -279,38 +308,82 @@ impl Follow {
         }
     }
 
+    /// Why the last look failed, if it did: what is waited for, or was when it stopped.
+    pub fn fault(&self) -> Option<&Error> {
+        self.fault.as_ref().map(|fault| &fault.error)
+    }
+
     /// Looks once, and takes note of what is there.
     fn look(&mut self) -> Result<()> {
         self.stats.looks += 1;
         let begun = Instant::now();
-        match self.watch.look() {
-            Ok(look) => {
-                self.failures = 0;
-                self.take(look, begun)
-            }
-            Err(e) => self.forgive(e),
+        let rows = self.stats.rows;
+        let seen = self.watch.look().and_then(|look| {
+            self.failures = 0;
+            self.take(look, begun)
+        });
+        self.nothing = match self.nothing {
+            _ if self.stats.rows > rows => None,
+            Some((first, _)) => Some((first, begun)),
+            None => Some((begun, begun)),
+        };
+        match seen {
+            Ok(()) => self.fault = None,
+            Err(e) => self.forgive(e, begun)?,
         }
+        Ok(())
     }
 
     /// Whether an error is one to wait for the end of.
-    fn forgive(&mut self, e: Error) -> Result<()> {
-        let begun = self.next.is_some();
+    fn forgive(&mut self, e: Error, begun: Instant) -> Result<()> {
+        let seen = self.next.is_some();
         let passes = match e.kind() {
-            ErrorKind::NotYet => return Ok(()),
+            ErrorKind::NotYet => true,
             ErrorKind::Corrupt | ErrorKind::Checksum | ErrorKind::Truncated | ErrorKind::Changed => true,
             // A file that is about to be replaced may be gone for a moment.
-            ErrorKind::NotFound => begun,
+            ErrorKind::NotFound => seen,
             ErrorKind::Io => {
                 self.failures += 1;
-                begun && self.failures <= PATIENCE
+                seen && self.failures <= PATIENCE
             }
             _ => false,
         };
-        if !passes || self.watch.is_final() {
+        if !passes || (self.watch.is_final() && e.kind() != ErrorKind::NotYet) {
             return Err(e);
         }
-        self.stats.retries += 1;
+        self.stats.retries += u64::from(e.kind() != ErrorKind::NotYet);
+        let stamp = self.watch.stamp_now().ok().flatten();
+        let same = |old: &Fault| old.stamp == stamp && old.error.to_string() == e.to_string();
+        let (since, looks) = match &self.fault {
+            Some(old) if same(old) => (old.since, old.looks + 1),
+            _ => (begun, 1),
+        };
+        let fault = Fault { error: e, stamp, since, looks };
+        // A file that was removed may come back after any time, and a writer that is there may mend what it writes.
+        let stays = is_damage(fault.error.kind())
+            && fault.looks >= LOOKS
+            && begun - since >= self.options.patience
+            && !self.watch.is_being_written();
+        if stays {
+            return Err(fault.error);
+        }
+        self.fault = Some(fault);
         Ok(())
+    }
+
+    /// Whether no row was found for as long as is allowed.
+    fn is_idle(&self) -> bool {
+        self.options.idle.zip(self.nothing).is_some_and(|(idle, (first, last))| last - first >= idle)
+    }
+
+    /// The fault of a file that did not change for most of the time in which no row was found: it is why there was none.
+    fn lasting_fault(&mut self) -> Option<Error> {
+        let (first, last) = self.nothing?;
+        let fault = self.fault.take_if(|fault| {
+            (is_damage(fault.error.kind()) || fault.error.kind() == ErrorKind::NotFound)
+                && last - fault.since >= (last - first) / 2
+        });
+        fault.map(|fault| fault.error)
     }
 
     fn take(&mut self, look: Look, begun: Instant) -> Result<()> {
@@ -322,8 +395,9 @@ impl Follow {
             From::End => look.rows,
             From::Row(row) => row,
         });
+        let asked = if let From::Row(row) = self.options.from { row } else { 0 };
         for (path, from, to) in look.shrunk {
-            next = next.min(to);
+            next = next.min(to).max(asked);
             self.events.push_back(Event::Shrunk { path, from, to });
         }
         self.next = Some(next);
@@ -334,17 +408,17 @@ impl Follow {
             return Ok(());
         }
         let wanted = self.stats.waiting.min(self.batch()?);
-        let rows = match self.watch.rows(next, wanted) {
-            Ok(Some(rows)) => self.limited(rows)?,
-            Ok(None) => {
-                self.unseen = Some(begun);
-                return Ok(());
-            }
-            Err(e) => return self.forgive(e),
+        let Some(rows) = self.watch.rows(next, wanted)? else {
+            self.unseen = Some(begun);
+            return Ok(());
         };
+        let rows = self.limited(rows)?;
         self.next = Some(next + rows.count);
         self.stats.rows += rows.count;
         self.stats.waiting -= rows.count;
+        if self.options.rows.is_some_and(|most| self.stats.rows >= most) {
+            self.stats.unwanted = std::mem::take(&mut self.stats.waiting);
+        }
         if let Some(before) = before {
             self.delays.add(before.elapsed(), rows.count);
         }
@@ -353,7 +427,6 @@ impl Follow {
             // The next row was not there when this look began.
             self.unseen = Some(begun);
         }
-        self.moved = Instant::now();
         self.pause = self.options.interval / 8;
         self.events.push_back(Event::Rows(rows));
         Ok(())
@@ -383,7 +456,7 @@ impl Follow {
             Some(Stop::Cancelled)
         } else if self.watch.is_final() && self.stats.waiting == 0 {
             Some(Stop::Closed)
-        } else if self.options.idle.is_some_and(|idle| self.moved.elapsed() >= idle) {
+        } else if self.is_idle() {
             Some(Stop::Idle)
         } else {
             None
@@ -392,7 +465,13 @@ impl Follow {
 
     /// Waits before the next look.
     fn wait(&mut self) {
-        let end = Instant::now() + self.pause;
+        // The last look is when the time is over.
+        let idle = self
+            .options
+            .idle
+            .zip(self.nothing)
+            .map(|(idle, (first, _))| idle.saturating_sub(first.elapsed()));
+        let end = Instant::now() + idle.map_or(self.pause, |idle| idle.min(self.pause));
         while !self.options.cancel.is_cancelled() {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -416,6 +495,12 @@ impl Iterator for Follow {
                 return None;
             }
             self.stats.stop = self.stop();
+            if self.stats.stop == Some(Stop::Idle)
+                && let Some(fault) = self.lasting_fault()
+            {
+                self.stats.stop = Some(Stop::Failed);
+                return Some(Err(fault));
+            }
             if self.stats.stop.is_some() {
                 return None;
             }
@@ -429,6 +514,11 @@ impl Iterator for Follow {
             }
         }
     }
+}
+
+/// Whether an error says that the file is damaged, or half written.
+fn is_damage(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Corrupt | ErrorKind::Checksum | ErrorKind::Truncated)
 }
 
 impl Rows {

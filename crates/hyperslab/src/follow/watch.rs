@@ -2,7 +2,7 @@
 
 use super::row::{self, Known};
 use super::{Part, Rows};
-use crate::array::{Address, Array, File, Location, OpenOptions, open_swmr_with};
+use crate::array::{Address, Array, File, Location, OpenOptions, is_being_written, open_swmr_with};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Storage, Writer};
 use std::time::{Duration, Instant};
@@ -176,8 +176,13 @@ impl Watch {
     }
 
     /// The state of a local file, where it says something.
-    fn stamp_now(&self) -> Result<Option<String>> {
+    pub(super) fn stamp_now(&self) -> Result<Option<String>> {
         Location::stamp(&self.address)
+    }
+
+    /// Whether a process has a local file open to write it, as far as can be told.
+    pub(super) fn is_being_written(&self) -> bool {
+        self.address.scheme().is_none() && is_being_written(self.address.local()) == Some(true)
     }
 
     /// Whether a local file has kept still long enough to be read; `None` where that cannot be told, or does not matter.
