@@ -47,7 +47,9 @@ impl Dump<'_> {
             _ => b"\"contiguous\"",
         };
         self.special(owner, "_Storage", word)?;
-        if let (Layout::Chunked { .. }, ChunkGrid::Regular(chunk)) = (&meta.layout, &meta.grid) {
+        if let (Layout::Chunked { .. }, ChunkGrid::Regular(chunk)) = (&meta.layout, &meta.grid)
+            && !chunk.is_empty()
+        {
             let sizes: Vec<String> = chunk.iter().map(u64::to_string).collect();
             self.special(owner, "_ChunkSizes", sizes.join(", ").as_bytes())?;
         }

@@ -413,7 +413,7 @@ impl Hierarchy for Zarr {
     fn attributes(&self, node: &NodeId) -> Result<Vec<AttributeEntry>> {
         let Some(node) = self.node(path_of(node)?)? else { return Ok(Vec::new()) };
         if let Err(e) = &node.attributes {
-            return Err(Error::new(e.kind(), e.message().to_owned()).context(".zattrs"));
+            return Err(Error::new(e.kind(), e.message().to_owned()).context("attributes"));
         }
         Ok(attribute::entries(&node.documents.attributes))
     }

@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::json::{Json, wrong_member};
 use crate::model::{ArrayMeta, AttributeEntry, Dataspace, Dimension, Documents, Hierarchy, NodeId};
 use crate::shape::Name;
+use std::collections::HashMap;
 
 /// A Zarr hierarchy.
 pub(super) struct Zarr {
@@ -270,6 +271,9 @@ impl Zarr {
         let members = ["_nczarr_attr", "_nczarr_attrs", "_NCZARR_ATTR"];
         let own = self.own(hierarchy, node, &documents, &members, &[".nczattr"])?;
         let types = own.as_ref().and_then(|own| any(own, &["types", "attribute_types"]));
+        // One look at each list, however long it is.
+        let spellings: HashMap<&str, &Json> = members_of(&documents.attributes);
+        let types: HashMap<&str, &Json> = types.map(members_of).unwrap_or_default();
         let typed = inferred.into_iter().filter_map(|entry| {
             let entry = match entry {
                 Ok(a) if HIDDEN.iter().any(|name| name.as_bytes() == a.name.as_bytes()) => return None,
@@ -277,8 +281,8 @@ impl Zarr {
                 failed => return Some(failed),
             };
             let name = entry.name.as_str().unwrap_or_default();
-            let Some(spelled) = documents.attributes.get(name) else { return Some(Ok(entry)) };
-            let recorded = types.and_then(|types| types.get(name)).and_then(Json::as_str);
+            let Some(&spelled) = spellings.get(name) else { return Some(Ok(entry)) };
+            let recorded = types.get(name).and_then(|word| word.as_str());
             let dtype = dtype.filter(|_| name == "_FillValue");
             Some(Ok(attribute::typed(entry, spelled, recorded, dtype)))
         });
@@ -294,6 +298,11 @@ impl Zarr {
         }
         Ok(typed)
     }
+}
+
+/// The members of an object by name; of several with one name the last, as everywhere.
+fn members_of(object: &Json) -> HashMap<&str, &Json> {
+    object.as_map().unwrap_or(&[]).iter().map(|(name, value)| (name.as_str(), value)).collect()
 }
 
 /// A byte of text.
