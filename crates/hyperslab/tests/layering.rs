@@ -29,8 +29,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "array",
         &[
-            "error", "limits", "shape", "json", "dtype", "select", "source", "codec", "model", "format",
-            "plan", "exec",
+            "error",
+            "limits",
+            "shape",
+            "json",
+            "dtype",
+            "select",
+            "source",
+            "codec",
+            "model",
+            "format",
+            "convention",
+            "plan",
+            "exec",
         ],
     ),
     // What comes while somebody else writes it.
