@@ -413,9 +413,12 @@ pub(crate) struct Check {
     #[arg(long)]
     pub(crate) json: bool,
     /// Clear the flag of a writer that is gone, so that other programs open the file again. The superblock is saved beside
-    /// the file first. Refused while a writer has the file open.
+    /// the file first. Refused while a writer has the file open, and where that cannot be told.
     #[arg(long)]
     pub(crate) clear_flag: bool,
+    /// Clear it also where it cannot be told whether a writer has the file open: you have looked, on every machine.
+    #[arg(long, requires = "clear_flag")]
+    pub(crate) writer_is_gone: bool,
     #[command(flatten)]
     pub(crate) stats: Stats,
 }

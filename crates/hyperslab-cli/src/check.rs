@@ -126,7 +126,7 @@ fn clear_flag(arguments: &Check) -> Outcome<String> {
     if address.scheme().is_some() {
         return Err(Failure::Other(format!("{address} is not a local file: its flag cannot be cleared")));
     }
-    Ok(match hyperslab::array::clear_writer_flags(address.local())? {
+    Ok(match hyperslab::array::clear_writer_flags(address.local(), arguments.writer_is_gone)? {
         None => "no flag was set".into(),
         Some(done) => {
             let end = match done.end {

@@ -106,7 +106,12 @@ fn what_a_killed_writer_flushed_is_there() {
             assert!(checked.contains("left open by a writer that is gone"), "{checked}");
         }
         // Then everybody can open it.
-        tool::ask(&["check", "--clear-flag", &name]).expect("it is cleared");
+        if alive.is_none() {
+            let refused = tool::run(&["check", "--clear-flag", &name]);
+            let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+            assert!(refused.status.code() == Some(2) && said.contains("--writer-is-gone"), "{said}");
+        }
+        tool::ask(&["check", "--clear-flag", "--writer-is-gone", &name]).expect("it is cleared");
         assert!(Path::new(&format!("{name}.superblock")).exists());
         assert!(sums(&name, false).values().all(|sum| sum != "error"));
         let ours = hyperslab::open(name.as_str()).expect("it opens");

@@ -34,9 +34,17 @@ pub fn is_being_written(path: &Path) -> Option<bool> {
 /// end, so that all that was flushed can be read. `None`: no flags are set.
 ///
 /// The superblock is saved beside the file first (`FILE.superblock`) and is on disk before the file is touched; the new one
-/// is one write. Fails with [`ErrorKind::Permission`] while a writer has the file locked, or has it open as far as can be
-/// told.
-pub fn clear_writer_flags(path: &Path) -> Result<Option<Cleared>> {
+/// is one write. Fails with [`ErrorKind::Permission`] while a writer has the file locked or has it open, and where it cannot
+/// be told whether one has, unless `gone` vouches for it: a flag that is cleared under a writer lets a second one in.
+pub fn clear_writer_flags(path: &Path, gone: bool) -> Result<Option<Cleared>> {
+    clear(path, is_being_written, gone)
+}
+
+fn clear(
+    path: &Path,
+    is_being_written: impl Fn(&Path) -> Option<bool>,
+    gone: bool,
+) -> Result<Option<Cleared>> {
     let name = path.display();
     let mut file = File::options()
         .read(true)
@@ -62,8 +70,20 @@ pub fn clear_writer_flags(path: &Path) -> Result<Option<Cleared>> {
         return Ok(None);
     }
     // A SWMR writer holds no lock while it writes.
-    if is_being_written(path) == Some(true) {
-        return Err(alive());
+    match is_being_written(path) {
+        Some(true) => return Err(alive()),
+        Some(false) => {}
+        None if gone => {}
+        None => {
+            return Err(Error::new(
+                ErrorKind::Permission,
+                format!("cannot tell whether a writer has {name} open: not all processes of this machine can be seen"),
+            )
+            .hint(format!(
+                "look as its administrator (`sudo fuser -v {name}`), and on every machine that has the file mounted; if \
+                 none has it open to write, say so (check --clear-flag --writer-is-gone)"
+            )));
+        }
     }
     let length = file.metadata().map_err(|e| Error::io(format!("cannot look at {name}"), e))?.len();
     let end = old.end.max(length);
@@ -148,5 +168,29 @@ mod linux {
             }
         }
         all.then_some(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_that_nobody_can_see_is_not_taken_for_gone() {
+        let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/swmr_later.h5.zst");
+        let bytes = zstd::decode_all(File::open(data).unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.h5");
+        std::fs::write(&path, &bytes).unwrap();
+        for (alive, gone) in [(None, false), (Some(true), false), (Some(true), true)] {
+            let error = clear(&path, |_| alive, gone).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Permission, "{error}");
+            assert_eq!(std::fs::read(&path).unwrap(), bytes);
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+        assert!(clear(&path, |_| None, true).unwrap().is_some());
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(clear(&path, |_| Some(false), false).unwrap().is_some());
+        assert!(clear(&path, |_| None, false).unwrap().is_none());
     }
 }
