@@ -171,7 +171,8 @@ mod linux {
     }
 }
 
-#[cfg(test)]
+// The file of the test is packed with Zstandard.
+#[cfg(all(test, feature = "c-codecs"))]
 mod tests {
     use super::*;
 
