@@ -172,7 +172,8 @@ mod linux {
 }
 
 // The file of the test is packed with Zstandard.
-#[cfg(all(test, feature = "c-codecs"))]
+#[cfg(feature = "c-codecs")]
+#[cfg(test)]
 mod tests {
     use super::*;
 
