@@ -7,6 +7,7 @@ mod reference;
 mod retry;
 mod space;
 mod value;
+pub mod write;
 
 pub use reference::{Reference, RegionSelection};
 pub use retry::Retry;

@@ -1,0 +1,169 @@
+//! Elements with everything that they point to, which mean the same in every format.
+
+use super::ObjectPath;
+use crate::dtype::DType;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Column, Elements, NodeId, Reference, RegionSelection};
+use crate::shape::Name;
+use bytes::Bytes;
+
+/// What a reference points to, by path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The object.
+    pub path: ObjectPath,
+    /// Which part of it.
+    pub part: TargetPart,
+}
+
+/// The part of an object that a reference points to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TargetPart {
+    /// All of it.
+    Object,
+    /// Some elements of an array.
+    Region(RegionSelection),
+    /// An attribute.
+    Attribute(Name),
+}
+
+/// Elements in C order, with everything that they point to.
+///
+/// An element of which some part is of variable length, or a reference, is an *object*: bytes that need no heap.
+/// A text is its length, eight bytes little-endian, and its bytes; a sequence the number of its items and the items; a
+/// reference eight bytes little-endian, 0 for none or else 1 + its place in `targets`; every other part is as stored;
+/// members of a compound stand one after the other without paddings, as do items of an array. A text that was never
+/// written is an empty one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// Elements of a fixed type as stored, one after the other.
+    Fixed(Bytes),
+    /// Objects.
+    Objects {
+        /// One for each element.
+        elements: Vec<Bytes>,
+        /// What references in them point to.
+        targets: Vec<Target>,
+    },
+}
+
+impl Content {
+    /// Elements that were read with everything that they point to. `path_of` gives the path of an object that a reference
+    /// points to. Fails with [`ErrorKind::Unsupported`] for a reference to what has no path.
+    pub fn of_elements(
+        dtype: &DType,
+        elements: &Elements,
+        path_of: &dyn Fn(&NodeId) -> Option<ObjectPath>,
+    ) -> Result<Content> {
+        if dtype.is_fixed() {
+            if let Column::Fixed(column) = elements.column() {
+                return Ok(Content::Fixed(Bytes::copy_from_slice(column.stored(0, elements.count()))));
+            }
+            return Err(Error::invalid(format!("elements of {dtype} that are not fixed")));
+        }
+        let mut encoder = Encoder { path_of, targets: Vec::new() };
+        let mut objects = Vec::with_capacity(elements.count().min(1 << 20));
+        let mut bytes = Vec::new();
+        for i in 0..elements.count() {
+            bytes.clear();
+            encoder.element(elements.column(), i, &mut bytes)?;
+            objects.push(Bytes::copy_from_slice(&bytes));
+        }
+        Ok(Content::Objects { elements: objects, targets: encoder.targets })
+    }
+
+    /// One element that is a text.
+    pub fn text(text: &[u8]) -> Content {
+        Content::Objects { elements: vec![text_object(text)], targets: Vec::new() }
+    }
+
+    /// Texts of variable length.
+    pub fn texts<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Content {
+        Content::Objects { elements: texts.into_iter().map(text_object).collect(), targets: Vec::new() }
+    }
+
+    /// Number of elements, of which each takes `size` bytes as stored if they are fixed.
+    pub fn count(&self, size: usize) -> usize {
+        match self {
+            Content::Fixed(bytes) => bytes.len() / size.max(1),
+            Content::Objects { elements, .. } => elements.len(),
+        }
+    }
+
+    /// Fails unless these are `count` elements of `dtype`.
+    pub fn check(&self, dtype: &DType, count: u64) -> Result<()> {
+        let fits = match self {
+            Content::Fixed(bytes) => {
+                dtype.is_fixed() && count.checked_mul(dtype.size() as u64) == Some(bytes.len() as u64)
+            }
+            Content::Objects { elements, .. } => !dtype.is_fixed() && elements.len() as u64 == count,
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("content that is not {count} elements of {dtype}")))
+    }
+}
+
+fn text_object(text: &[u8]) -> Bytes {
+    let mut bytes = Vec::with_capacity(8 + text.len());
+    bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(text);
+    bytes.into()
+}
+
+struct Encoder<'a> {
+    path_of: &'a dyn Fn(&NodeId) -> Option<ObjectPath>,
+    targets: Vec<Target>,
+}
+
+impl Encoder<'_> {
+    fn element(&mut self, column: &Column, i: usize, out: &mut Vec<u8>) -> Result<()> {
+        let missing = || Error::new(ErrorKind::OutOfBounds, format!("there is no element {i}"));
+        match column {
+            Column::Fixed(fixed) => out.extend_from_slice(fixed.stored(i, i.saturating_add(1))),
+            Column::Text(texts) => {
+                let text = texts.get(i).ok_or_else(missing)?.as_deref().unwrap_or(&[]);
+                out.extend_from_slice(&(text.len() as u64).to_le_bytes());
+                out.extend_from_slice(text);
+            }
+            Column::Sequence { starts, items } => {
+                let Some(&[from, to]) = starts.get(i..i.saturating_add(2)) else { return Err(missing()) };
+                out.extend_from_slice(&(to.saturating_sub(from) as u64).to_le_bytes());
+                (from..to).try_for_each(|item| self.element(items, item, out))?;
+            }
+            Column::Compound { columns, .. } => columns.iter().try_for_each(|c| self.element(c, i, out))?,
+            Column::Array { count, items, .. } => {
+                let from = i.saturating_mul(*count);
+                (from..from.saturating_add(*count)).try_for_each(|item| self.element(items, item, out))?;
+            }
+            Column::Reference(references) => {
+                let number = match references.get(i).ok_or_else(missing)? {
+                    Ok(Reference::Null) => 0,
+                    Ok(reference) => {
+                        self.targets.push(self.target(reference)?);
+                        self.targets.len() as u64
+                    }
+                    Err(e) => {
+                        return Err(Error::unsupported(format_args!("writing a broken reference ({e})")));
+                    }
+                };
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    fn target(&self, reference: &Reference) -> Result<Target> {
+        let (node, part) = match reference {
+            Reference::Null => return Err(Error::invalid("a reference to nothing has no target")),
+            Reference::Object(node) => (node, TargetPart::Object),
+            Reference::Region(node, region) => (node, TargetPart::Region(region.clone())),
+            Reference::Attribute(node, name) => (node, TargetPart::Attribute(name.clone())),
+        };
+        let path = (self.path_of)(node).ok_or_else(|| {
+            Error::unsupported(format_args!("writing a reference to {node}, which has no path"))
+        })?;
+        Ok(Target { path, part })
+    }
+}
