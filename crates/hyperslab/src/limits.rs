@@ -12,6 +12,9 @@ pub struct Limits {
     /// Metadata read for one object of a file (its header, a listing, the index of an array), all structures together,
     /// each counted every time it is parsed.
     pub metadata: u64,
+    /// One document of metadata in a store, as text: what is longer is not read to its end. In memory it may take 32 times
+    /// as many bytes.
+    pub document: u64,
     /// One array or buffer given to the caller.
     pub output: u64,
     /// One decoded chunk.
@@ -32,6 +35,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             metadata: 1 << 30,
+            document: 32 << 20,
             output: 64 << 30,
             chunk: 4 << 30,
             in_flight: 256 << 20,
@@ -51,10 +55,11 @@ impl Limits {
         self
     }
 
-    /// Sets the metadata budget of one object, in bytes.
+    /// Sets the metadata budget of one object, in bytes. Documents have to fit into it too.
     #[must_use]
     pub fn with_metadata(mut self, bytes: u64) -> Self {
         self.metadata = bytes;
+        self.document = self.document.min(bytes / 32);
         self
     }
 
@@ -62,6 +67,13 @@ impl Limits {
     #[must_use]
     pub fn with_chunk(mut self, bytes: u64) -> Self {
         self.chunk = bytes;
+        self
+    }
+
+    /// Sets the longest document of metadata, in bytes.
+    #[must_use]
+    pub fn with_document(mut self, bytes: u64) -> Self {
+        self.document = bytes;
         self
     }
 

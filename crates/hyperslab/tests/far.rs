@@ -154,17 +154,17 @@ fn put_store(put: &dyn Fn(&str, &[u8])) {
 
 #[test]
 fn a_zarr_store_in_a_bucket_is_listed_and_read() {
-    use hyperslab::source::{CloudOptions, CloudStore, Keys, Store};
+    use hyperslab::source::{CloudOptions, CloudPlace, CloudStore, Keys, Store};
     for (dialect, scheme) in [(Dialect::S3, "s3"), (Dialect::Google, "gs")] {
         let bucket = Bucket::start(dialect);
         let cloud = CloudOptions::default().with_endpoint(Some(bucket.endpoint()));
         let cloud = cloud.with_keys(Some(Keys::new("key", "secret")));
         let (limits, remote) = (hyperslab::Limits::default(), RemoteOptions::default());
-        let store = match dialect {
-            Dialect::S3 => CloudStore::s3("bucket", "s.zarr", &cloud, &limits, &remote),
-            _ => CloudStore::gs("bucket", "s.zarr", &cloud, &limits, &remote),
-        }
-        .unwrap();
+        let place = match dialect {
+            Dialect::S3 => CloudPlace::s3("bucket", "s.zarr"),
+            _ => CloudPlace::gs("bucket", "s.zarr"),
+        };
+        let store = CloudStore::open(&place.unwrap(), &cloud, &limits, &remote).unwrap();
         put_store(&|key, bytes| {
             store.put(key, bytes.to_vec().into(), &Default::default()).unwrap();
         });
@@ -308,4 +308,89 @@ fn a_file_that_grows_on_a_server_is_followed() {
     let asked = server.log();
     assert!(asked.iter().all(|r| r.header("if-match").is_none() && r.header("if-range").is_none()));
     assert!(asked.iter().filter(|r| r.method == "GET").all(|r| r.header("range").is_some()));
+}
+
+/// An array of four chunks of 1 KiB on a web server.
+fn put_array(server: &Server) {
+    server.put("/s/.zgroup", GROUP);
+    let text = "{\"zarr_format\":2,\"shape\":[4096],\"chunks\":[1024],\"dtype\":\"|u1\",\"compressor\":null,\
+                \"fill_value\":7,\"order\":\"C\",\"filters\":null}";
+    server.put("/s/a/.zarray", text);
+    server.put("/s/z/.zarray", text.replace("null,\"fill", "{\"id\":\"zlib\",\"level\":1},\"fill"));
+    for chunk in 0..4 {
+        server.put(&format!("/s/a/{chunk}"), vec![chunk; 1024]);
+    }
+}
+
+fn sent(server: &Server) -> usize {
+    // What was sent is known when the connection has ended.
+    std::thread::sleep(Duration::from_millis(200));
+    server.log().iter().map(|r| r.sent).sum()
+}
+
+#[test]
+fn documents_without_end_are_not_read_to_their_end() {
+    let server = Server::start(Duration::ZERO);
+    put_array(&server);
+    server.on(|r| r.path().ends_with("zarr.json").then_some(Fault::Endless));
+    let options = hyperslab::OpenOptions::new().with_limits(Limits::default().with_document(1 << 20));
+    // What consolidated metadata would say is unknown then, and the array itself is not to be trusted.
+    let file = hyperslab::open_with(server.url("/s#mode=zarr"), &options);
+    let error = file.and_then(|file| file.array("/a").map(|_| ())).unwrap_err();
+    assert_eq!(error.kind(), hyperslab::ErrorKind::LimitExceeded, "{error}");
+    let (sent, asked) = (sent(&server), server.log().len());
+    // What lies in the buffers of the connections comes on top.
+    assert!(sent < asked * (1 << 20) + (64 << 20), "{sent} bytes in {asked} requests");
+}
+
+#[test]
+fn a_chunk_object_that_is_too_long_is_not_read_to_its_end() {
+    let server = Server::start(Duration::ZERO);
+    put_array(&server);
+    let file = hyperslab::open(server.url("/s#mode=zarr")).unwrap();
+    for (name, chunk) in [("/a", "/s/a/2"), ("/z", "/s/z/2")] {
+        server.forget();
+        server.on(move |r| (r.path() == chunk).then_some(Fault::Endless));
+        let array = file.array(name).unwrap();
+        for region in ["[2048:2050]", "[1024:4000]"] {
+            let error = array.read::<u8>(sel(region)).unwrap_err();
+            let text = error.to_string();
+            assert_eq!(error.kind(), hyperslab::ErrorKind::Corrupt, "{text}");
+            assert!(
+                text.contains("chunk [2]") && text.contains("a chunk of 1024 can be encoded to"),
+                "{text}"
+            );
+        }
+        assert!(sent(&server) < 32 << 20, "{}", sent(&server));
+    }
+}
+
+#[test]
+fn chunks_that_are_too_long_together_are_read_one_by_one() {
+    let server = Server::start(Duration::ZERO);
+    put_array(&server);
+    let mut limits = Limits::default();
+    // Planned as if one batch had room for all, which together are longer.
+    limits.in_flight = 3 * 4096;
+    let options = hyperslab::OpenOptions::new().with_limits(limits);
+    let file = hyperslab::open_with(server.url("/s#mode=zarr"), &options).unwrap();
+    for chunk in 0..4u8 {
+        // Stored blocks, which are longer than what they hold, with empty ones before them.
+        let mut deflated = vec![0x78, 0x01];
+        deflated.extend([0, 0, 0, 0xff, 0xff].repeat(800));
+        deflated.extend([1, 0, 4, 0xff, 0xfb]);
+        deflated.extend([chunk; 1024]);
+        let sum = [chunk; 1024].iter().fold((1u32, 0u32), |(a, b), &x| {
+            let a = (a + u32::from(x)) % 65521;
+            (a, (b + a) % 65521)
+        });
+        deflated.extend((sum.1 << 16 | sum.0).to_be_bytes());
+        server.put(&format!("/s/z/{chunk}"), deflated);
+    }
+    let read = file.array("/z").unwrap().read::<u8>(sel("[...]")).unwrap().data;
+    assert!(read.chunks(1024).zip(0..).all(|(chunk, n)| chunk.iter().all(|&x| x == n)));
+    // At least one of them had to be asked for again.
+    let asked =
+        server.log().iter().filter(|r| r.path().starts_with("/s/z/") && !r.path().ends_with("y")).count();
+    assert!(asked > 4, "{asked}");
 }

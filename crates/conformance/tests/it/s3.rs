@@ -1,7 +1,7 @@
 //! Object stores against a server that speaks S3: moto, started here, on this machine only.
 
 use hyperslab::source::store::contract_tests;
-use hyperslab::source::{CloudOptions, CloudStore, Keys, RemoteOptions, Store};
+use hyperslab::source::{CloudOptions, CloudPlace, CloudStore, Keys, RemoteOptions, Store};
 use hyperslab::{ErrorKind, Limits};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -56,7 +56,8 @@ impl Moto {
     pub(crate) fn store(&self, prefix: &str) -> CloudStore {
         let cloud = CloudOptions::default().with_endpoint(Some(self.endpoint()));
         let cloud = cloud.with_keys(Some(Keys::new("key", "secret")));
-        CloudStore::s3("bucket", prefix, &cloud, &Limits::default(), &RemoteOptions::default()).unwrap()
+        let place = CloudPlace::s3("bucket", prefix).unwrap();
+        CloudStore::open(&place, &cloud, &Limits::default(), &RemoteOptions::default()).unwrap()
     }
 }
 

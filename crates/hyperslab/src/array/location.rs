@@ -7,11 +7,13 @@ use super::{Address, OpenOptions};
 #[cfg(feature = "remote")]
 use crate::error::ErrorKind;
 use crate::error::{Error, Result};
+#[cfg(feature = "remote")]
+use crate::limits::Limits;
 use crate::source::{
     ByteRange, CachedSource, DirectoryStore, FileSource, Latency, Neighbours, Source, Store, ZipStore,
 };
 #[cfg(feature = "remote")]
-use crate::source::{CloudOptions, CloudStore, GrowingSource, HttpSource, HttpStore};
+use crate::source::{CloudOptions, CloudPlace, CloudStore, GrowingSource, HttpSource, HttpStore};
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
@@ -52,7 +54,12 @@ impl Location {
                     Some(region) => cloud.with_region(Some(region)),
                     None => cloud,
                 };
-                let store = CloudStore::s3(&bucket, &key, &cloud, &options.limits, &options.remote)?;
+                let store = CloudStore::open(
+                    &CloudPlace::s3(&bucket, &key)?,
+                    &cloud,
+                    &options.limits,
+                    &options.remote,
+                )?;
                 Location::cloud(store, &fragment)
             }
             #[cfg(feature = "remote")]
@@ -61,13 +68,14 @@ impl Location {
             Some(scheme @ ("s3" | "gs" | "gs3" | "az")) => {
                 let rest = address.file.split_once("://").map_or("", |(_, rest)| rest);
                 let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
-                let (cloud, limits, remote) = (cloud_options(&fragment), &options.limits, &options.remote);
-                let store = match scheme {
-                    "s3" => CloudStore::s3(bucket, key, &cloud, limits, remote),
-                    "az" => CloudStore::az(bucket, key, &cloud, limits, remote),
-                    _ => CloudStore::gs(bucket, key, &cloud, limits, remote),
+                let place = match scheme {
+                    "s3" => CloudPlace::s3(bucket, key),
+                    "az" => CloudPlace::az(bucket, key),
+                    _ => CloudPlace::gs(bucket, key),
                 };
-                Location::cloud(store?, &fragment)
+                let cloud = cloud_options(&fragment);
+                let store = CloudStore::open(&place?, &cloud, &options.limits, &options.remote)?;
+                Location::cloud(store, &fragment)
             }
             Some(scheme) => {
                 let _ = (fragment, store);
@@ -194,7 +202,11 @@ impl Location {
             // What is no file (a server may show a page, or forbid the look at a folder) may have files below it.
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Permission | ErrorKind::Io) => {
                 let store = store()?;
-                if is_store || is_zarr(store.as_ref()) { Ok(Location::Store(store)) } else { Err(e) }
+                if is_store || is_zarr(store.as_ref(), &options.limits) {
+                    Ok(Location::Store(store))
+                } else {
+                    Err(e)
+                }
             }
             Err(e) => Err(e),
         }
@@ -258,8 +270,9 @@ fn s3_region(url: &str) -> Option<String> {
 
 /// Whether a store has the metadata of a Zarr hierarchy at its root. A failure is no answer to what it is.
 #[cfg(feature = "remote")]
-fn is_zarr(store: &dyn Store) -> bool {
-    let keys = ["zarr.json", ".zmetadata", ".zgroup", ".zarray"].map(crate::source::store::Get::whole);
+fn is_zarr(store: &dyn Store, limits: &Limits) -> bool {
+    let keys = ["zarr.json", ".zmetadata", ".zgroup", ".zarray"]
+        .map(|key| crate::source::store::Get::whole(key).within(limits.document));
     store.get_many(&keys).iter().any(|answer| matches!(answer, Ok(Some(_))))
 }
 

@@ -289,7 +289,7 @@ impl Look<'_> {
             ChunkRef::Memory { .. } => Ok(()),
             ChunkRef::Object { store, key } => {
                 pipeline.check(0)?;
-                match store.get(key)? {
+                match store.get_within(key, self.limit.min(pipeline.encoded_bound()))? {
                     Some(bytes) => decode(&bytes, 0).context(|| format!("{key} of {}", store.name())),
                     None => Ok(()),
                 }

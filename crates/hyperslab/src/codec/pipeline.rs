@@ -71,6 +71,11 @@ impl Pipeline {
         self.stages.iter().try_fold(self.chunk_bytes, |n, stage| stage.codec.as_ref().ok()?.encoded_len(n))
     }
 
+    /// The most bytes that a whole encoded chunk can have: what an object that holds one is read up to.
+    pub fn encoded_bound(&self) -> u64 {
+        self.encoded_len().unwrap_or_else(|| self.intermediate_max())
+    }
+
     /// Bytes of a decoded chunk.
     pub fn chunk_bytes(&self) -> u64 {
         self.chunk_bytes

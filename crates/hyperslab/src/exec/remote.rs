@@ -1,7 +1,7 @@
 //! Sources where a request takes long: batches are fetched ahead while workers decode.
 
 use super::cache::Slot;
-use super::worker::{self, describe};
+use super::worker::{self, describe, too_long};
 use super::{Cancel, Job, ReadStats, pool};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Fetch, Task};
@@ -71,15 +71,23 @@ fn fetch(job: &Job<'_>, unit: &Range<usize>, stats: &mut ReadStats) -> Result<Fe
     }
     for (store, keys) in wanted {
         let Some((from, _)) = job.part.stores.get(store) else { continue };
-        let gets: Vec<Get> =
-            keys.iter().filter_map(|&key| job.part.keys.get(key)).map(|key| Get::whole(&**key)).collect();
+        let gets: Vec<Get> = keys
+            .iter()
+            .filter_map(|&key| job.part.keys.get(key))
+            .map(|key| Get::whole(&**key).within(job.part.most))
+            .collect();
         let answers = from.get_many(&gets);
         stats.requests += gets.len() as u64;
         for (key, answer) in keys.into_iter().zip(answers) {
-            let answer = answer.map_err(|e| match job.part.keys.get(key) {
-                Some(name) => e.context(format!("{name} of {}", from.name())),
-                None => e,
-            })?;
+            // Too long together, or alone: the worker asks for it once more, by itself.
+            if gets.len() > 1 && answer.as_ref().is_err_and(|e| e.kind() == ErrorKind::LimitExceeded) {
+                continue;
+            }
+            let answer =
+                answer.map_err(|e| too_long(job.part, e)).map_err(|e| match job.part.keys.get(key) {
+                    Some(name) => e.context(format!("{name} of {}", from.name())),
+                    None => e,
+                })?;
             fetched.objects.insert(key, answer);
         }
     }
@@ -167,7 +175,7 @@ fn one(job: &Job<'_>, worker: &mut worker::Worker, task: &Task, slot: Slot, fetc
         Fetch::Stored { source, .. } => worker.stored(job, task, |range| fetched.get(source, range)),
         Fetch::Object { key, .. } => match fetched.objects.get(&key) {
             Some(bytes) => worker.object(job, task, bytes.as_deref(), slot),
-            None => Err(Error::new(ErrorKind::Io, "the store gave no answer for the object of a chunk")),
+            None => worker.task(job, task, slot, &mut Vec::new()),
         },
         _ => worker.in_memory(job, task),
     }

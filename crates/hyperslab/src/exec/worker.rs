@@ -5,7 +5,7 @@ use super::{Job, MissingChunks, ReadStats};
 use crate::codec::Scratch;
 use crate::dtype::Conversion;
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{Fetch, Span, Task};
+use crate::plan::{Fetch, Part, Span, Task};
 use crate::select::{ChunkPart, Piece};
 use crate::shape::to_usize;
 use crate::source::{ByteRange, Source, Store};
@@ -181,7 +181,13 @@ impl Worker {
     }
 
     /// Does a task, fetching for itself.
-    fn task(&mut self, job: &Job<'_>, task: &Task, slot: Slot, buffer: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn task(
+        &mut self,
+        job: &Job<'_>,
+        task: &Task,
+        slot: Slot,
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
         let part = job.part;
         match task.fetch {
             _ if matches!(slot, Slot::Found(_)) => self.decoded(job, task, &[], 0, slot),
@@ -215,7 +221,8 @@ impl Worker {
                 Ok(())
             }
             Fetch::Object { store, key } => {
-                let bytes = object(job, store, key, |store, key| store.get_within(key, part.most))?;
+                let bytes = object(job, store, key, |store, key| store.get_within(key, part.most))
+                    .map_err(|e| too_long(part, e))?;
                 self.stats.requests += 1;
                 self.object(job, task, bytes.as_deref(), slot)
             }
@@ -380,6 +387,16 @@ fn object<T>(
         (Some((store, _)), Some(key)) => get(&**store, key),
         _ => Err(Error::invalid("a plan names an object that it does not hold")),
     }
+}
+
+/// An object that was not read to its end, as no chunk is so long.
+pub(super) fn too_long(part: &Part, error: Error) -> Error {
+    if error.kind() != ErrorKind::LimitExceeded || part.most < part.pipeline.encoded_bound() {
+        return error;
+    }
+    let (most, chunk) = (part.most, part.pipeline.chunk_bytes());
+    let text = format!("the object has more than the {most} bytes that a chunk of {chunk} can be encoded to");
+    Error::new(ErrorKind::Corrupt, text)
 }
 
 fn chunk_of<'a>(job: &Job<'a>, task: &Task) -> Result<ChunkPart<'a>> {

@@ -70,7 +70,7 @@ impl Part {
             .hint("select less"));
         }
         let mut part = Part::empty(origin.name, meta, region, projection, chunk, origin.pipeline.clone());
-        (part.identity, part.most) = (origin.identity, limits.chunk);
+        part.identity = origin.identity;
         part.tasks.reserve_exact(to_usize(part.projection.len())?);
         let mut finder = Finder { known: HashMap::new(), stores: HashMap::new() };
         if part.projection.is_empty() {
@@ -127,7 +127,7 @@ impl Part {
         Part {
             name: name.to_owned(),
             identity: 0,
-            most: u64::MAX,
+            most: 0,
             dtype: meta.dtype.clone(),
             fill: meta.fill_element.clone(),
             region,
@@ -148,6 +148,7 @@ impl Part {
         if !self.tasks.is_sorted_by_key(order) {
             self.tasks.sort_by_key(order);
         }
+        self.most = limits.chunk.min(self.pipeline.encoded_bound());
         self.units = units(&self, limits)?;
         Ok(self)
     }

@@ -48,7 +48,7 @@ pub struct Part {
     pub(crate) name: String,
     /// Its number, for what is kept of it from read to read; 0: nothing is.
     pub(crate) identity: u64,
-    /// The most bytes of one encoded chunk.
+    /// The most bytes that an object may have which holds one encoded chunk.
     pub(crate) most: u64,
     /// Its element type as stored.
     pub(crate) dtype: DType,

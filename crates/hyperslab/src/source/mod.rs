@@ -25,7 +25,9 @@ pub use memory::MemorySource;
 pub use merge::{Merged, merge};
 pub use neighbour::{Neighbour, Neighbours};
 #[cfg(feature = "remote")]
-pub use remote::{CloudOptions, CloudSource, CloudStore, HttpSource, HttpStore, Keys, RemoteOptions};
+pub use remote::{
+    CloudOptions, CloudPlace, CloudSource, CloudStore, HttpSource, HttpStore, Keys, RemoteOptions,
+};
 pub use store::{DirectoryStore, MemoryStore, Store, ZipStore};
 pub use window::Window;
 pub use wrapper::{Counting, Crashing, Failing, Throttled};

@@ -22,6 +22,16 @@ const PAGE: usize = 3;
 pub const CLOSE: u16 = 1;
 pub const STALL: u16 = 2;
 pub const CUT: u16 = 3;
+/// A web page with status 200; the whole object, whatever was asked for; a byte now and then; an answer without end.
+pub const PAGE_IN_PLACE: u16 = 4;
+pub const WHOLE: u16 = 5;
+pub const DRIP: u16 = 6;
+pub const ENDLESS: u16 = 7;
+/// Listings that say that there is more, and lead back to where they began; that lead on for ever, to pages without names
+/// or with the same names.
+pub const CIRCLE: u16 = 8;
+pub const NOTHING_MORE: u16 = 9;
+pub const THE_SAME: u16 = 10;
 
 const DATE: &str = "Mon, 02 Jan 2006 15:04:05 GMT";
 
@@ -32,6 +42,8 @@ struct Shared {
     /// Statuses of the next answers, the last one first, and how often the last of all is repeated.
     faults: Mutex<Vec<(u16, usize)>>,
     log: Mutex<Vec<Request>>,
+    /// Bytes of answers without end that were taken.
+    endless: Mutex<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -79,6 +91,11 @@ impl Bucket {
         *self.shared.faults.lock().unwrap() = vec![(status, times)];
     }
 
+    /// Bytes of answers without end that anybody took.
+    pub fn endless(&self) -> usize {
+        *self.shared.endless.lock().unwrap()
+    }
+
     pub fn log(&self) -> Vec<Request> {
         self.shared.log.lock().unwrap().clone()
     }
@@ -107,7 +124,7 @@ fn serve(stream: TcpStream, dialect: Dialect, shared: &Shared) -> std::io::Resul
         let length = headers.get("content-length").and_then(|v| v.parse().ok()).unwrap_or(0);
         let mut body = vec![0; length];
         reader.read_exact(&mut body)?;
-        let request = Request { method, target, headers };
+        let mut request = Request { method, target, headers };
         shared.log.lock().unwrap().push(request.clone());
         let mut faults = shared.faults.lock().unwrap();
         let fault = match faults.last_mut() {
@@ -134,6 +151,68 @@ fn serve(stream: TcpStream, dialect: Dialect, shared: &Shared) -> std::io::Resul
                 out.write_all(head.as_bytes())?;
                 out.write_all(b"\r\n")?;
                 return out.write_all(&answer.body[..answer.body.len() / 2]);
+            }
+            Some(PAGE_IN_PLACE) => Answer {
+                status: 200,
+                headers: vec![
+                    ("Content-Type", "text/html; charset=utf-8".into()),
+                    ("Last-Modified", DATE.into()),
+                ],
+                body: b"<!DOCTYPE html><html><title>Log in</title></html>".to_vec(),
+            },
+            Some(WHOLE) => {
+                request.headers.retain(|name, _| name != "range" && name != "x-ms-range");
+                answer(&request, body, dialect, shared)
+            }
+            Some(fault @ (DRIP | ENDLESS)) => {
+                let mut head = String::from("HTTP/1.1 206 x\r\nContent-Range: bytes 1-999999/1000000\r\n");
+                let headers = [
+                    ("ETag", "\"1\""),
+                    ("Last-Modified", DATE),
+                    ("x-goog-generation", "1"),
+                    ("Connection", "close"),
+                ];
+                for (name, value) in headers {
+                    head.push_str(&format!("{name}: {value}\r\n"));
+                }
+                out.write_all(head.replace("206", if fault == ENDLESS { "200" } else { "206" }).as_bytes())?;
+                if fault == DRIP {
+                    out.write_all(b"Content-Length: 999999\r\n\r\n")?;
+                    loop {
+                        out.write_all(b"x")?;
+                        std::thread::sleep(std::time::Duration::from_millis(50));
+                    }
+                }
+                out.write_all(b"\r\n")?;
+                loop {
+                    out.write_all(&[b' '; 16 << 10])?;
+                    *shared.endless.lock().unwrap() += 16 << 10;
+                }
+            }
+            Some(fault @ (CIRCLE | NOTHING_MORE | THE_SAME)) => {
+                let mut answer = answer(&request, body, dialect, shared);
+                let text = String::from_utf8(answer.body).unwrap();
+                let number = shared.log.lock().unwrap().len();
+                let token = if fault == CIRCLE { "a".to_owned() } else { format!("!{number}") };
+                let (head, tail) = match dialect {
+                    Dialect::Azure => ("<Blobs>", "</Blobs>"),
+                    _ => ("<ListBucketResult>", "<IsTruncated>"),
+                };
+                let names = match fault {
+                    THE_SAME => text.split_once(head).unwrap().1.split_once(tail).unwrap().0,
+                    _ => "",
+                };
+                let xml = match dialect {
+                    Dialect::Azure => format!(
+                        "<EnumerationResults><Blobs>{names}</Blobs><NextMarker>{token}</NextMarker></EnumerationResults>"
+                    ),
+                    _ => format!(
+                        "<ListBucketResult>{names}<IsTruncated>true</IsTruncated>\
+                         <NextContinuationToken>{token}</NextContinuationToken></ListBucketResult>"
+                    ),
+                };
+                answer.body = xml.into_bytes();
+                answer
             }
             Some(status) => said(status, "Ordered", "as the test wants it"),
             None => answer(&request, body, dialect, shared),

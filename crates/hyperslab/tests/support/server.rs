@@ -56,6 +56,10 @@ pub enum Fault {
     Tag(&'static str),
     /// The whole file, whatever was asked for.
     Whole,
+    /// A byte now and then, with so much time between.
+    Drip(Duration),
+    /// Spaces without end, as many as anybody takes.
+    Endless,
     /// Half of the bytes, then nothing for so long.
     Pause(Duration),
     /// The bytes in an encoding, with this status: all of them, or those that were asked for.
@@ -239,6 +243,13 @@ fn answer(out: &mut TcpStream, request: &mut Request, shared: &Shared) -> std::i
         Some(Fault::Stall(time)) => std::thread::sleep(*time),
         _ => {}
     }
+    if let Some(Fault::Endless) = fault {
+        out.write_all(b"HTTP/1.1 200 x\r\nETag: \"e\"\r\nConnection: close\r\n\r\n")?;
+        while !shared.stop.load(Ordering::Relaxed) && out.write_all(&[b' '; 16 << 10]).is_ok() {
+            request.sent += 16 << 10;
+        }
+        return Ok(false);
+    }
     let Some(file) = file else { return plain(out, 404, "text/plain", "", "no such file") };
     let tag = match fault {
         Some(Fault::Tag(tag)) => format!("\"{tag}\""),
@@ -293,6 +304,14 @@ fn answer(out: &mut TcpStream, request: &mut Request, shared: &Shared) -> std::i
     if let Some(Fault::Cut(n)) = fault {
         out.write_all(&body[..n.min(body.len())])?;
         return Ok(false);
+    }
+    if let Some(Fault::Drip(time)) = fault {
+        for byte in body {
+            out.write_all(&[*byte])?;
+            request.sent += 1;
+            std::thread::sleep(time);
+        }
+        return Ok(true);
     }
     if let Some(Fault::Pause(time)) = fault {
         let (one, two) = body.split_at(body.len() / 2);

@@ -196,7 +196,7 @@ impl VariableArray {
         let gets: Vec<Get> = places
             .iter()
             .filter_map(|p| match p {
-                ChunkRef::Object { key, .. } => Some(Get::whole(key.to_string())),
+                ChunkRef::Object { key, .. } => Some(Get::whole(key.to_string()).within(self.limit)),
                 _ => None,
             })
             .collect();
@@ -204,7 +204,14 @@ impl VariableArray {
             ChunkRef::Object { store, .. } => Some(store.clone()),
             _ => None,
         });
-        let mut answers = store.map(|s| s.get_many(&gets)).unwrap_or_default().into_iter();
+        let mut answers = store.iter().flat_map(|s| {
+            let alone = |(get, answer): (&Get, Result<Option<Bytes>>)| match answer {
+                // Too long together.
+                Err(e) if e.kind() == ErrorKind::LimitExceeded => s.get_within(&get.key, get.most),
+                answer => answer,
+            };
+            gets.iter().zip(s.get_many(&gets)).map(alone).collect::<Vec<_>>()
+        });
         let mut read = places.into_iter().zip(coords).map(|(place, coord)| {
             let bytes = match place {
                 ChunkRef::Object { .. } => match answers.next() {

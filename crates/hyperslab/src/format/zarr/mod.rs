@@ -44,6 +44,9 @@ use types::Element;
 /// Documents that are remembered.
 const KNOWN: usize = 4096;
 
+/// Documents that are asked for in one batch.
+const DOCUMENTS: usize = 1024;
+
 /// Folders without a document that are looked into for nodes below them.
 const SEARCHES: usize = 1000;
 
@@ -132,12 +135,11 @@ impl Zarr {
 
     /// The consolidated metadata in the root, if there is any.
     fn consolidated(&self) -> Result<Option<Consolidated>> {
-        let parse =
-            |bytes: Bytes, name: &'static str| node::parse(&bytes, self.limits.metadata).context(|| name);
-        if let Some(bytes) = self.store.get("zarr.json")? {
+        let parse = |bytes: Bytes, name: &'static str| Json::parse(&bytes).context(|| name);
+        if let Some(bytes) = self.store.get_within("zarr.json", self.limits.document)? {
             return Consolidated::v3(&parse(bytes, "zarr.json")?).transpose();
         }
-        match self.store.get(".zmetadata")? {
+        match self.store.get_within(".zmetadata", self.limits.document)? {
             Some(bytes) => Consolidated::v2(&parse(bytes, ".zmetadata")?).map(Some).context(|| ".zmetadata"),
             None => Ok(None),
         }
@@ -152,7 +154,7 @@ impl Zarr {
             Some(consolidated) => consolidated.node(path)?,
             None => {
                 let paths = [path.to_owned()];
-                node::read(&*self.store, &paths, self.limits.metadata).pop().unwrap_or(Ok(None))?
+                node::read(&*self.store, &paths, self.limits.document).pop().unwrap_or(Ok(None))?
             }
         };
         let found = found.map(Arc::new);
@@ -189,8 +191,8 @@ impl Zarr {
         let inner: Vec<String> = names.iter().map(|name| join(path, name)).collect();
         let mut searches = 0;
         let mut children = Vec::new();
-        for (batch, names) in inner.chunks(1024).zip(names.chunks(1024)) {
-            let nodes = node::read(&*self.store, batch, self.limits.metadata);
+        for (batch, names) in inner.chunks(DOCUMENTS).zip(names.chunks(DOCUMENTS)) {
+            let nodes = node::read(&*self.store, batch, self.limits.document);
             for ((path, name), node) in batch.iter().zip(names).zip(nodes) {
                 let there = match node {
                     // What could not be looked into is shown: it may be empty, but must not be hidden.
@@ -219,7 +221,8 @@ impl Zarr {
         } else {
             // The first layout of NCZarr has documents of its own.
             let of_nczarr = array::may_be_old_text(&documents.metadata) && {
-                let own = [".nczvar", ".nczarray"].map(|name| Get::whole(join(path, name)));
+                let own = [".nczvar", ".nczarray"]
+                    .map(|name| Get::whole(join(path, name)).within(self.limits.document));
                 self.store.get_many(&own).iter().any(|found| matches!(found, Ok(Some(_))))
             };
             let mut document = array::v2(&documents.metadata, of_nczarr).context(|| ".zarray")?;
@@ -511,8 +514,8 @@ impl Hierarchy for Zarr {
 
     fn document(&self, node: &NodeId, name: &str) -> Result<Option<Json>> {
         let key = join(path_of(node)?, name);
-        let bytes = self.store.get(&key)?;
-        bytes.map(|bytes| node::parse(&bytes, self.limits.metadata).context(|| key)).transpose()
+        let bytes = self.store.get_within(&key, self.limits.document)?;
+        bytes.map(|bytes| Json::parse(&bytes).context(|| key)).transpose()
     }
 
     fn reference(&self, _kind: ReferenceKind, _stored: &[u8]) -> Result<Reference> {
@@ -549,16 +552,20 @@ impl Hierarchy for Zarr {
             }
             other => other.to_string(),
         };
-        for (path, documents) in &consolidated.nodes {
-            for (name, said) in node::NAMES.iter().zip(documents) {
-                let Some(said) = said else { continue };
-                let key = join(path, name);
-                let there = self
-                    .store
-                    .get(&key)
-                    .and_then(|b| b.map(|b| node::parse(&b, self.limits.metadata)).transpose());
-                match there {
-                    Ok(Some(there)) if bare(&there) == bare(said) => {}
+        let of_node = |(path, documents): (&'_ String, &'_ [Option<Json>; 4])| -> Vec<_> {
+            let there = node::NAMES.iter().zip(documents).filter(|(_, said)| said.is_some());
+            there.map(|(name, _)| (path.clone(), join(path, name))).collect()
+        };
+        let keys: Vec<(String, String)> = consolidated.nodes.iter().flat_map(of_node).collect();
+        let said = consolidated.nodes.values().flatten().flatten();
+        let mut said = said.map(&bare);
+        for batch in keys.chunks(DOCUMENTS) {
+            let gets: Vec<Get> =
+                batch.iter().map(|(_, key)| Get::whole(key.as_str()).within(self.limits.document)).collect();
+            let answers = self.store.get_many(&gets);
+            for (((path, key), answer), said) in batch.iter().zip(answers).zip(said.by_ref()) {
+                match answer.and_then(|b| b.map(|b| Json::parse(&b)).transpose()) {
+                    Ok(Some(there)) if bare(&there) == said => {}
                     Ok(Some(_)) => report(Some(path), stale(format!("{key} says something else"))),
                     Ok(None) => report(Some(path), stale(format!("there is no {key}"))),
                     Err(e) => report(Some(path), e.context(key)),

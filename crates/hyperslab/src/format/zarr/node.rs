@@ -30,9 +30,10 @@ pub(super) fn folder_of_document(key: &str) -> Option<&str> {
     NAMES[..3].contains(&name).then_some(folder)
 }
 
-/// The documents in the folders `paths`, in one batch: for each what is there, or `None`.
+/// The documents in the folders `paths`, in one batch, each of at most `limit` bytes: for each what is there, or `None`.
 pub(super) fn read(store: &dyn Store, paths: &[String], limit: u64) -> Vec<Result<Option<Node>>> {
-    let gets: Vec<Get> = paths.iter().flat_map(|p| NAMES.map(|name| Get::whole(join(p, name)))).collect();
+    let gets: Vec<Get> =
+        paths.iter().flat_map(|p| NAMES.map(|name| Get::whole(join(p, name)).within(limit))).collect();
     let mut answers = store.get_many(&gets).into_iter();
     let mut next =
         || answers.next().unwrap_or_else(|| Err(Error::new(ErrorKind::Io, "the store gave no answer")));
@@ -41,21 +42,11 @@ pub(super) fn read(store: &dyn Store, paths: &[String], limit: u64) -> Vec<Resul
         .map(|path| {
             let documents = NAMES.map(|name| {
                 let bytes = next()?;
-                bytes.map(|bytes| parse(&bytes, limit).context(|| join(path, name))).transpose()
+                bytes.map(|bytes| Json::parse(&bytes).context(|| join(path, name))).transpose()
             });
             Node::new(documents)
         })
         .collect()
-}
-
-/// A document, unless it is longer than anybody would write.
-pub(super) fn parse(bytes: &[u8], limit: u64) -> Result<Json> {
-    // A value takes up to 32 times as many bytes in memory as in the text.
-    let most = limit / 32;
-    if bytes.len() as u64 > most {
-        return Err(Error::limit("bytes of a JSON document", bytes.len() as u128, most.into()));
-    }
-    Json::parse(bytes)
 }
 
 impl Node {

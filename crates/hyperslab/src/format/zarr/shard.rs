@@ -146,7 +146,7 @@ impl Shards {
         let gets: Vec<Get> = places
             .iter()
             .filter_map(|p| match p {
-                ChunkRef::Object { key, .. } => Some(Get { key: key.to_string(), part }),
+                ChunkRef::Object { key, .. } => Some(Get { key: key.to_string(), part, most: self.limit }),
                 _ => None,
             })
             .collect();

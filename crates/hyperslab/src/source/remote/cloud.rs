@@ -2,31 +2,35 @@
 
 mod client;
 mod get;
+mod list;
+mod place;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use super::RemoteOptions;
 use super::failure;
 use super::pieces;
 use super::profile::CloudOptions;
+use super::progress::Room;
 use super::runtime::{all, engine};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::limits::{Budget, Limits};
+use crate::limits::Limits;
 use crate::source::store::{
     Get, Listing, Part, Precondition, Store, Version, check_key, check_prefix, refused,
 };
 use crate::source::{ByteRange, ReadHints, Source, Traffic};
 use bytes::Bytes;
-use client::{Client, Provider};
-use futures_util::TryStreamExt;
+use client::Client;
 use get::{Found, Wanted, failed, get};
+use list::list;
 use object_store::path::Path;
 use object_store::{
-    Error as CloudError, ListResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
-    UpdateVersion,
+    Error as CloudError, ListResult, ObjectMeta, ObjectStoreExt, PutMode, PutOptions, UpdateVersion,
 };
+pub use place::CloudPlace;
+use place::Provider;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -40,62 +44,22 @@ pub struct CloudStore {
 }
 
 impl CloudStore {
-    /// The objects below `prefix` in an S3 bucket.
-    pub fn s3(
-        bucket: &str,
-        prefix: &str,
+    /// The objects at a place.
+    pub fn open(
+        place: &CloudPlace,
         cloud: &CloudOptions,
         limits: &Limits,
         options: &RemoteOptions,
     ) -> Result<Self> {
-        CloudStore::new(Provider::S3, "s3", bucket, prefix, cloud, limits, options)
-    }
-
-    /// The objects below `prefix` in a bucket of Google Cloud Storage.
-    pub fn gs(
-        bucket: &str,
-        prefix: &str,
-        cloud: &CloudOptions,
-        limits: &Limits,
-        options: &RemoteOptions,
-    ) -> Result<Self> {
-        CloudStore::new(Provider::Google, "gs", bucket, prefix, cloud, limits, options)
-    }
-
-    /// The objects below `prefix` in a container of Azure Blob Storage, of the account that the environment names
-    /// (`AZURE_STORAGE_ACCOUNT_NAME`).
-    pub fn az(
-        container: &str,
-        prefix: &str,
-        cloud: &CloudOptions,
-        limits: &Limits,
-        options: &RemoteOptions,
-    ) -> Result<Self> {
-        CloudStore::new(Provider::Azure, "az", container, prefix, cloud, limits, options)
-    }
-
-    fn new(
-        provider: Provider,
-        scheme: &'static str,
-        bucket: &str,
-        prefix: &str,
-        cloud: &CloudOptions,
-        limits: &Limits,
-        options: &RemoteOptions,
-    ) -> Result<Self> {
-        if bucket.is_empty() {
-            return Err(Error::invalid(format!("no bucket in {scheme}://{bucket}/{prefix}")));
-        }
-        let prefix = check_prefix(prefix.trim_start_matches('/'))?.to_owned();
-        let client = Client::new(provider, scheme, bucket, cloud, options);
+        let client = Client::new(place, cloud, options);
         // Fails early where a setting is wrong.
         client.store()?;
-        Ok(CloudStore { client: Arc::new(client), prefix, limits: limits.clone() })
+        Ok(CloudStore { client: Arc::new(client), prefix: place.prefix.clone(), limits: limits.clone() })
     }
 
     /// The same bucket at another prefix, or at an object.
     pub fn at(&self, prefix: &str) -> Result<Self> {
-        Ok(CloudStore { prefix: check_prefix(prefix)?.to_owned(), ..self.clone() })
+        Ok(CloudStore { prefix: self.client.place.at(prefix)?.prefix, ..self.clone() })
     }
 
     /// The objects beside the one whose key is the prefix.
@@ -131,44 +95,16 @@ impl CloudStore {
         self.client.head(&self.full(key)?)
     }
 
-    /// What stands below a prefix, however deep.
-    fn all(&self, prefix: &str) -> Result<Vec<ObjectMeta>> {
-        let limit = self.limits.metadata;
-        self.listed(prefix, move |store, from, name| {
-            Box::pin(async move {
-                let budget = Budget::new("names in a store in bytes", limit);
-                let mut objects = store.list(from.as_ref());
-                let mut found = Vec::new();
-                while let Some(object) = objects.try_next().await.map_err(|e| failed(&name, e))? {
-                    budget.charge((object.location.as_ref().len() + size_of::<ObjectMeta>()) as u64)?;
-                    found.push(object);
-                }
-                Ok(found)
-            })
-        })
-    }
-
-    /// What stands next below a prefix.
-    fn next(&self, prefix: &str) -> Result<ListResult> {
-        self.listed(prefix, |store, from, name| {
-            Box::pin(
-                async move { store.list_with_delimiter(from.as_ref()).await.map_err(|e| failed(&name, e)) },
-            )
-        })
-    }
-
-    /// Lists below a prefix, anew if an answer breaks off, for which the client itself does not ask again.
-    fn listed<T: Send + 'static>(
-        &self,
-        prefix: &str,
-        list: impl Fn(Arc<dyn ObjectStore>, Option<Path>, String) -> Listed<T> + Send + 'static,
-    ) -> Result<T> {
-        let (store, from, name) = (self.client.store()?, self.below(prefix)?, self.name());
+    /// What stands below a prefix: next below it, or however deep.
+    fn listed(&self, prefix: &str, deep: bool) -> Result<ListResult> {
+        let (store, limit, name) = (self.client.store()?, self.limits.metadata, self.name());
+        let from = self.below(prefix)?.map(|path| format!("{path}/")).unwrap_or_default();
         let client = self.client.clone();
         engine()?.run(async move {
             let mut attempt = 0;
             loop {
-                match list(store.clone(), from.clone(), name.clone()).await {
+                match list(store.clone(), from.clone(), deep, limit, name.clone()).await {
+                    // The client itself does not ask again where an answer breaks off.
                     Err(e) if attempt < client.options.retries && e.message().contains("response body") => {
                         attempt += 1;
                         client.meter.retries.fetch_add(1, Ordering::Relaxed);
@@ -180,9 +116,6 @@ impl CloudStore {
         })
     }
 }
-
-/// A listing that is under way.
-type Listed<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
 fn path(key: &str) -> Result<Path> {
     Path::parse(key).map_err(|e| Error::invalid(format!("{key:?} cannot be a key of an object store: {e}")))
@@ -201,13 +134,15 @@ impl Store for CloudStore {
 
     fn get_many(&self, gets: &[Get]) -> Vec<Result<Option<Bytes>>> {
         let answer = || {
-            let items: Vec<_> = gets.iter().map(|get| (self.full(&get.key), get.part)).collect();
+            let limit = self.limits.chunk;
+            let items: Vec<_> =
+                gets.iter().map(|get| (self.full(&get.key), get.part, get.most.min(limit))).collect();
             let (client, store) = (self.client.clone(), self.client.store()?);
-            let (most, limit) = (client.options.concurrency, self.limits.chunk);
-            let get = move |(key, part): (Result<String>, Part)| {
-                let (store, client) = (store.clone(), client.clone());
+            let (most, room) = (client.options.concurrency, Room::new(gets.len(), self.limits.in_flight));
+            let get = move |(key, part, limit): (Result<String>, Part, u64)| {
+                let (store, client, room) = (store.clone(), client.clone(), room.clone());
                 async move {
-                    let wanted = Wanted { client, store, key: key?, state: None, limit };
+                    let wanted = Wanted { client, store, key: key?, state: None, limit, room };
                     Ok(get(wanted, part).await?.map(|(bytes, _)| bytes))
                 }
             };
@@ -220,7 +155,7 @@ impl Store for CloudStore {
     }
 
     fn version(&self, key: &str) -> Result<Option<Version>> {
-        let provider = self.client.provider;
+        let provider = self.client.provider();
         Ok(self.head(key)?.map(|meta| version(provider, meta.e_tag, meta.version)))
     }
 
@@ -234,7 +169,7 @@ impl Store for CloudStore {
                 PutMode::Update(UpdateVersion { e_tag: Some(tag.clone()), version: Some(tag.clone()) })
             }
         };
-        let (when, shown, provider) = (when.clone(), key.to_owned(), self.client.provider);
+        let (when, shown, provider) = (when.clone(), key.to_owned(), self.client.provider());
         engine()?.run(async move {
             match store.put_opts(&path, bytes.into(), PutOptions { mode, ..PutOptions::default() }).await {
                 Ok(done) => Ok(version(provider, done.e_tag, done.version)),
@@ -266,7 +201,7 @@ impl Store for CloudStore {
     }
 
     fn lengths(&self, prefix: &str, deep: bool) -> Result<Vec<(String, u64)>> {
-        let found = if deep { self.all(prefix)? } else { self.next(prefix)?.objects };
+        let found = self.listed(prefix, deep)?.objects;
         let mut keys: Vec<(String, u64)> = found
             .iter()
             .filter_map(|object| Some((relative(&self.prefix, object.location.as_ref())?, object.size)))
@@ -278,7 +213,7 @@ impl Store for CloudStore {
     }
 
     fn search(&self, prefix: &str) -> Result<Listing> {
-        let found = self.next(prefix)?;
+        let found = self.listed(prefix, false)?;
         let from = self.below(prefix)?.map(|path| path.to_string()).unwrap_or_default();
         let last = |path: &Path| {
             relative(&from, path.as_ref())
@@ -291,6 +226,7 @@ impl Store for CloudStore {
         };
         listing.objects.sort_unstable();
         listing.prefixes.sort_unstable();
+        listing.prefixes.dedup();
         Ok(listing)
     }
 
@@ -341,6 +277,7 @@ impl CloudSource {
             key: key.to_owned(),
             state: None,
             limit: first.length,
+            room: Room::default(),
         };
         let source = |(front, meta): Found| CloudSource {
             client: client.clone(),
@@ -361,6 +298,7 @@ impl CloudSource {
             // A store compares none of the weak ones.
             state: self.tag.clone().filter(|tag| !tag.starts_with("W/")),
             limit: 0,
+            room: Room::default(),
         };
         let most = self.client.options.concurrency;
         let get = move |piece: ByteRange| {

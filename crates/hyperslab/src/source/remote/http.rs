@@ -3,6 +3,7 @@
 use super::failure;
 use super::link::{self, Answer, Ask, Tag};
 use super::pieces;
+use super::progress::Room;
 use super::runtime::{all, engine};
 use super::{Meter, RemoteOptions};
 use crate::error::{Error, ErrorKind, Result};
@@ -53,6 +54,7 @@ impl HttpSource {
             tag: None,
             most: options.whole.max(first),
             head_only: false,
+            room: Room::default(),
         };
         let work = link::ask(url.to_owned(), url.to_owned(), wish, options.clone(), meter.clone());
         let answer = engine()?.run(work).map_err(|e| match e.kind() {
@@ -162,6 +164,7 @@ impl HttpSource {
                     tag: tag.clone(),
                     most: piece.length,
                     head_only: false,
+                    room: Room::default(),
                 };
                 let (url, home) = (url.clone(), home.clone());
                 let work = link::ask(url.clone(), home, wish, options.clone(), meter.clone());
@@ -236,7 +239,8 @@ impl HttpStore {
 
     fn head(&self, key: &str) -> Result<Option<Answer>> {
         let url = self.url(key)?;
-        let wish = Ask { range: None, length: None, tag: None, most: 0, head_only: true };
+        let wish =
+            Ask { range: None, length: None, tag: None, most: 0, head_only: true, room: Room::default() };
         let work = link::ask(url.clone(), url, wish, self.options.clone(), self.meter.clone());
         absent(engine()?.run(work))
     }
@@ -291,11 +295,12 @@ impl Store for HttpStore {
     fn get_many(&self, gets: &[Get]) -> Vec<Result<Option<Bytes>>> {
         let (options, meter, limit) = (self.options.clone(), self.meter.clone(), self.limits.chunk);
         let most = options.concurrency;
-        let items: Vec<(Result<String>, Part)> =
-            gets.iter().map(|get| (self.url(&get.key), get.part)).collect();
+        let room = Room::new(gets.len(), self.limits.in_flight);
+        let items: Vec<(Result<String>, Part, u64)> =
+            gets.iter().map(|get| (self.url(&get.key), get.part, get.most.min(limit))).collect();
         let work = async move {
-            let get = |(url, part): (Result<String>, Part)| {
-                let (options, meter) = (options.clone(), meter.clone());
+            let get = |(url, part, most): (Result<String>, Part, u64)| {
+                let (options, meter, room) = (options.clone(), meter.clone(), room.clone());
                 async move {
                     let url = url?;
                     let range = match part {
@@ -313,7 +318,7 @@ impl Store for HttpStore {
                         (Part::Suffix(n), _) => Some(format!("bytes=-{n}")),
                         _ => None,
                     };
-                    let wish = Ask { range, length: None, tag: None, most: limit, head_only: false };
+                    let wish = Ask { range, length: None, tag: None, most, head_only: false, room };
                     let Some(answer) =
                         absent(link::ask(url.clone(), url.clone(), wish, options, meter).await)?
                     else {

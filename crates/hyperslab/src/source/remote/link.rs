@@ -1,6 +1,7 @@
 //! One GET after the other to one URL or to those below it, with further tries.
 
 use super::failure::{self, Failure};
+use super::progress::{Progress, Room, Taken, patience};
 use super::runtime::engine;
 use super::{Meter, RemoteOptions};
 use crate::error::{Error, ErrorKind, Result};
@@ -28,6 +29,8 @@ pub(super) struct Ask {
     pub(super) tag: Option<Tag>,
     /// Bytes that the answer may have at most.
     pub(super) most: u64,
+    /// Bytes that all answers of its batch may have together.
+    pub(super) room: Room,
     /// Whether only the headers are wanted.
     pub(super) head_only: bool,
 }
@@ -124,16 +127,24 @@ async fn once(url: &str, ask: &Ask, options: &RemoteOptions, meter: &Meter) -> R
     };
     meter.requests.fetch_add(1, Ordering::Relaxed);
     let begun = Instant::now();
-    let sent = tokio::time::timeout(options.timeout, request.send()).await;
+    let sent = tokio::time::timeout(patience(options, 0), request.send()).await;
     let mut response = match sent {
         Ok(Ok(response)) => response,
         Ok(Err(e)) => return Err(failure::of_transport(url, "cannot get", &e)),
-        Err(_) => return Err(Failure::passing(timed_out(url, options))),
+        Err(_) => return Err(Failure::passing(Progress::new(options).failed(url))),
     };
     let latency = begun.elapsed();
     let status = response.status();
     if !status.is_success() && status.as_u16() != 416 {
-        let body = match read(&mut response, url, BODY_LOOKED_AT as u64, options).await {
+        let body = match read(
+            &mut response,
+            url,
+            BODY_LOOKED_AT as u64,
+            &mut Room::default().taken(),
+            options,
+        )
+        .await
+        {
             Ok((body, _)) => body,
             Err(_) => Bytes::new(),
         };
@@ -193,7 +204,13 @@ async fn once(url: &str, ask: &Ask, options: &RemoteOptions, meter: &Meter) -> R
         return Err(Failure::lasting(Error::new(ErrorKind::Io, text)));
     }
     let begun = Instant::now();
-    let (body, whole) = read(&mut response, url, ask.most, options).await?;
+    let mut taken = ask.room.taken();
+    let (body, whole) = read(&mut response, url, ask.most, &mut taken, options).await?;
+    let html = header(response.headers(), CONTENT_TYPE.as_str()).is_some_and(|t| t.starts_with("text/html"));
+    let page = |body: &[u8]| failure::is_web_page(body) && (html || answer.status == 200);
+    if !whole && page(&body) {
+        return Err(Failure::lasting(failure::web_page(url, answer.status, &body)));
+    }
     if !whole {
         let text = format!("{} in bytes", failure::shown(url));
         let length = answer.content_length.unwrap_or(ask.most.saturating_add(1));
@@ -209,20 +226,19 @@ async fn once(url: &str, ask: &Ask, options: &RemoteOptions, meter: &Meter) -> R
         )));
     }
     let body = match encoding {
-        Some(encoding) => decoded(&body, &encoding, ask.most, url).map_err(Failure::lasting)?,
+        Some(encoding) => {
+            let plain = decoded(&body, &encoding, ask.most, url).map_err(Failure::lasting)?;
+            taken.take(plain.len()).map_err(Failure::lasting)?;
+            plain
+        }
         None => body,
     };
-    let html = header(response.headers(), CONTENT_TYPE.as_str()).is_some_and(|t| t.starts_with("text/html"));
-    if answer.status != 416 && failure::is_web_page(&body) && (html || answer.status == 200) {
+    if answer.status != 416 && page(&body) {
         return Err(Failure::lasting(failure::web_page(url, answer.status, &body)));
     }
     answer.body = body;
+    taken.keep();
     Ok(answer)
-}
-
-fn timed_out(url: &str, options: &RemoteOptions) -> Error {
-    let text = format!("no byte came in {:?} from {}", options.timeout, failure::shown(url));
-    Error::new(ErrorKind::Io, text)
 }
 
 /// Reads a body of at most `most` bytes; whether that was all.
@@ -230,20 +246,27 @@ async fn read(
     response: &mut Response,
     url: &str,
     most: u64,
+    taken: &mut Taken,
     options: &RemoteOptions,
 ) -> Result<(Bytes, bool), Failure> {
+    let mut progress = Progress::new(options);
     let mut first = None;
     let mut body = Vec::new();
     loop {
-        let next = match tokio::time::timeout(options.timeout, response.chunk()).await {
+        let next = match tokio::time::timeout_at(progress.ends().into(), response.chunk()).await {
             Ok(Ok(next)) => next,
             Ok(Err(e)) => return Err(failure::of_transport(url, "the answer broke off for", &e)),
-            Err(_) => return Err(Failure::passing(timed_out(url, options))),
+            Err(_) => return Err(Failure::passing(progress.failed(url))),
         };
         let Some(next) = next else { break };
+        progress.came(next.len());
+        taken.take(next.len()).map_err(Failure::lasting)?;
         let held = first.as_ref().map_or(body.len(), Bytes::len);
         if (held as u64).saturating_add(next.len() as u64) > most {
-            return Ok((first.unwrap_or_else(|| body.into()), false));
+            // Enough of it to tell what it is.
+            let mut front = first.map_or(body, Vec::from);
+            front.extend_from_slice(next.get(..BODY_LOOKED_AT).unwrap_or(&next));
+            return Ok((front.into(), false));
         }
         // A short answer is one piece, which need not be copied.
         match first.take() {

@@ -10,11 +10,12 @@ mod http;
 mod link;
 mod pieces;
 mod profile;
+mod progress;
 mod runtime;
 #[cfg(test)]
 mod tests;
 
-pub use cloud::{CloudSource, CloudStore};
+pub use cloud::{CloudPlace, CloudSource, CloudStore};
 pub use http::{HttpSource, HttpStore};
 pub use profile::{CloudOptions, Keys};
 
@@ -38,6 +39,8 @@ pub struct RemoteOptions {
     pub delay: Duration,
     /// Time without a byte after which a request has failed.
     pub timeout: Duration,
+    /// Bytes a second below which an answer has failed, over a stretch of `timeout`.
+    pub slowest: u64,
     /// Largest file to download whole, in bytes, if the server has no ranges.
     pub whole: u64,
 }
@@ -50,6 +53,7 @@ impl Default for RemoteOptions {
             retries: 5,
             delay: Duration::from_millis(100),
             timeout: Duration::from_secs(30),
+            slowest: 256,
             whole: 1 << 30,
         }
     }

@@ -6,7 +6,7 @@ mod server;
 use super::*;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
-use crate::source::store::{MemoryStore, Store, contract_tests};
+use crate::source::store::{Get, MemoryStore, Store, contract_tests};
 use crate::source::{ByteRange, Source};
 use server::{Fault, Request, Server};
 use std::sync::Arc;
@@ -290,6 +290,55 @@ fn a_server_that_hangs_is_given_up() {
         assert!(e.to_string().contains("no byte came in 100ms from http://127.0.0.1"), "{e}");
         assert!(e.to_string().contains("3 tries") && begun.elapsed() < Duration::from_millis(850), "{e}");
     }
+}
+
+#[test]
+fn a_server_that_drips_is_given_up() {
+    let server = server();
+    let source = open(&server).unwrap();
+    server.on(|_| Some(Fault::Drip(Duration::from_millis(40))));
+    let files = HttpStore::open(&server.url(""), &Limits::default(), &options()).unwrap();
+    let works: [&dyn Fn() -> Result<()>; 3] =
+        [&|| read(&source, 5000, 100).map(drop), &|| open(&server).map(drop), &|| files.get("f").map(drop)];
+    for work in works {
+        let begun = std::time::Instant::now();
+        let e = work().unwrap_err();
+        let text = e.to_string();
+        assert_eq!(e.kind(), ErrorKind::Io);
+        assert!(
+            text.contains("only ") && text.contains("bytes came in 300ms from http://127.0.0.1"),
+            "{text}"
+        );
+        assert!(text.contains("too slow") && begun.elapsed() < Duration::from_secs(3), "{text}");
+    }
+    // One that is slow but fast enough is waited for.
+    let patient = RemoteOptions { slowest: 10, ..options() };
+    server.on(|r| (r.number % 2 == 1).then_some(Fault::Drip(Duration::from_millis(4))));
+    let source = HttpSource::open(&server.url("/f"), &patient).unwrap();
+    assert_eq!(read(&source, 5000, 200).unwrap(), &bytes(10_000)[5000..5200]);
+}
+
+#[test]
+fn answers_are_bounded_alone_and_together() {
+    let server = server();
+    let files = HttpStore::open(&server.url(""), &Limits::default(), &options()).unwrap();
+    // What has no end is read up to the bound.
+    server.on(|_| Some(Fault::Endless));
+    let e = files.get_within("f", 100_000).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::LimitExceeded, "{e}");
+    server.on(|_| None);
+    assert_eq!(files.get_within("f", 9_999).unwrap_err().kind(), ErrorKind::LimitExceeded);
+    assert_eq!(files.get_within("f", 10_000).unwrap().unwrap().len(), 10_000);
+    let mut limits = Limits::default();
+    limits.in_flight = 25_000;
+    let files = HttpStore::open(&server.url(""), &limits, &options()).unwrap();
+    let answers = files.get_many(&["f", "f", "f"].map(Get::whole));
+    let failed: Vec<_> = answers.iter().filter_map(|a| a.as_ref().err()).collect();
+    assert!(failed.len() == 1 && failed[0].kind() == ErrorKind::LimitExceeded, "{failed:?}");
+    // What was not kept leaves its room to others: three tries of one that is cut, and two that are not.
+    server.on(|r| (r.number % 2 == 0).then_some(Fault::Cut(9_000)));
+    let answers = files.get_many(&["f", "f"].map(Get::whole));
+    assert!(answers.iter().all(|a| a.is_ok()), "{answers:?}");
 }
 
 #[test]

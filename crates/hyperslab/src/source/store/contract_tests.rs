@@ -93,6 +93,13 @@ pub fn check_objects(store: &dyn Store) {
         ];
         assert_eq!(text, expected);
     }
+    // An answer that is longer than it may be is refused, alone.
+    let most = |most| Get::whole("a/0.0").within(most);
+    let answers = store.get_many(&[most(9), most(10), Get::suffix("a/0.0", 3).within(2)]);
+    assert_eq!(answers[0].as_ref().unwrap_err().kind(), ErrorKind::LimitExceeded);
+    assert_eq!(answers[1].as_ref().unwrap().as_deref(), Some(&b"0123456789"[..]));
+    assert_eq!(answers[2].as_ref().unwrap_err().kind(), ErrorKind::LimitExceeded);
+    assert_eq!(store.get_within("none", 0).unwrap(), None);
     assert_eq!(store.get_range("a/0.0", ByteRange::new(9, 1)).unwrap().as_deref(), Some(&b"9"[..]));
 }
 

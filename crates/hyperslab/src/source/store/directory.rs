@@ -134,6 +134,7 @@ impl DirectoryStore {
     fn read(&self, get: &Get) -> Result<Option<Bytes>> {
         let Some((path, meta)) = self.file(&get.key)? else { return Ok(None) };
         let range = wanted(get.part, meta.len()).context(|| path.display().to_string())?;
+        get.check(range.length)?;
         let source = match FileSource::open(&path) {
             Ok(source) => source,
             // Removed just now.

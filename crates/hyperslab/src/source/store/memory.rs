@@ -60,7 +60,11 @@ impl Store for MemoryStore {
 
     fn get_many(&self, gets: &[Get]) -> Vec<Result<Option<Bytes>>> {
         let get = |get: &Get| match self.find(&get.key)? {
-            Some(object) => cut(&object.bytes, get.part).map(Some).context(|| &get.key),
+            Some(object) => {
+                let bytes = cut(&object.bytes, get.part).context(|| &get.key)?;
+                get.check(bytes.len() as u64)?;
+                Ok(Some(bytes))
+            }
             None => Ok(None),
         };
         gets.iter().map(get).collect()

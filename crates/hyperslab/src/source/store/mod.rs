@@ -16,7 +16,7 @@ pub use directory::DirectoryStore;
 pub use memory::MemoryStore;
 pub use zip::ZipStore;
 
-use super::{ByteRange, Latency, ReadHints, Source, Traffic};
+use super::{ByteRange, ReadHints, Source, Traffic};
 use crate::error::{Error, ErrorKind, Result};
 use bytes::Bytes;
 use std::fmt;
@@ -40,22 +40,39 @@ pub struct Get {
     pub key: String,
     /// Which of its bytes.
     pub part: Part,
+    /// Bytes that the answer may have: a longer one is [`ErrorKind::LimitExceeded`].
+    pub most: u64,
 }
 
 impl Get {
     /// All of `key`.
     pub fn whole(key: impl Into<String>) -> Get {
-        Get { key: key.into(), part: Part::Whole }
+        Get { key: key.into(), part: Part::Whole, most: u64::MAX }
     }
 
     /// A range of `key`.
     pub fn range(key: impl Into<String>, range: ByteRange) -> Get {
-        Get { key: key.into(), part: Part::Range(range) }
+        Get { key: key.into(), part: Part::Range(range), most: u64::MAX }
     }
 
     /// The last `length` bytes of `key`.
     pub fn suffix(key: impl Into<String>, length: u64) -> Get {
-        Get { key: key.into(), part: Part::Suffix(length) }
+        Get { key: key.into(), part: Part::Suffix(length), most: u64::MAX }
+    }
+
+    /// The same, if it has at most so many bytes.
+    #[must_use]
+    pub fn within(self, most: u64) -> Get {
+        Get { most, ..self }
+    }
+
+    /// Fails if `length` bytes are more than the answer may have.
+    fn check(&self, length: u64) -> Result<()> {
+        if length <= self.most {
+            return Ok(());
+        }
+        Err(Error::limit(format!("bytes of {}", self.key), length.into(), self.most.into())
+            .hint("raise --max-memory, or Limits in the library"))
     }
 }
 
@@ -105,20 +122,10 @@ pub trait Store: Send + Sync + fmt::Debug {
         one(self.get_many(&[Get::whole(key)]))
     }
 
-    /// The whole object, if it has at most `most` bytes; a longer one is [`ErrorKind::LimitExceeded`] before anything is
-    /// allocated for it. Far away, where asking for its length is another request, the bound is that of the client.
+    /// The whole object, if it has at most `most` bytes; a longer one is [`ErrorKind::LimitExceeded`] before more than
+    /// these are in memory.
     fn get_within(&self, key: &str, most: u64) -> Result<Option<Bytes>> {
-        if self.hints().latency != Latency::Remote {
-            match self.len(key)? {
-                Some(length) if length > most => {
-                    return Err(Error::limit(format!("bytes of {key}"), length.into(), most.into())
-                        .hint("raise --max-memory, or Limits::chunk in the library"));
-                }
-                Some(_) => {}
-                None => return Ok(None),
-            }
-        }
-        self.get(key)
+        one(self.get_many(&[Get::whole(key).within(most)]))
     }
 
     /// A range of an object.
@@ -126,7 +133,11 @@ pub trait Store: Send + Sync + fmt::Debug {
         one(self.get_many(&[Get::range(key, range)]))
     }
 
-    /// Many parts of many objects; the answers stand in the order of the questions, one for each.
+    /// Many parts of many objects; the answers stand in the order of the questions, one for each. Far away, where lengths
+    /// are not known before, answers of one batch that together have more than [`Limits::in_flight`] bytes are
+    /// [`ErrorKind::LimitExceeded`] from there on: ask for these one by one.
+    ///
+    /// [`Limits::in_flight`]: crate::Limits::in_flight
     fn get_many(&self, gets: &[Get]) -> Vec<Result<Option<Bytes>>>;
 
     /// The state of an object, for [`Precondition::Matches`].

@@ -40,6 +40,13 @@ struct File {
     start: OnceLock<u64>,
 }
 
+impl File {
+    /// Fails if the answer to a question would be longer than it may be: before anything is read or inflated for it.
+    fn fits(&self, get: &Get) -> Result<()> {
+        get.check(wanted(get.part, self.entry.length)?.length)
+    }
+}
+
 impl ZipStore {
     /// Reads the directory of the zip file in `source`. A folder that has everything in it is taken for the root.
     pub fn open(source: Arc<dyn Source>, limits: &Limits) -> Result<Self> {
@@ -206,8 +213,8 @@ impl Store for ZipStore {
         for (i, get) in gets.iter().enumerate() {
             answers.push(match self.find(&get.key) {
                 // Those that must fail do so alone.
-                Ok(Some(file)) => match self.request(file, Part(&get.part)) {
-                    Ok(_) => {
+                Ok(Some(file)) => match self.request(file, Part(&get.part)).and_then(|_| file.fits(get)) {
+                    Ok(()) => {
                         found.push((file, Part(&get.part)));
                         places.push(i);
                         Ok(None)

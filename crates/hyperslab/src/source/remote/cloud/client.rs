@@ -1,33 +1,28 @@
 //! The client of one bucket, made anew in a process that was forked, and counted request by request.
 
 use super::get::failed;
+use super::place::{CloudPlace, Provider};
+use super::watch::Watching;
 use crate::error::Result;
 use crate::source::remote::profile::{self, CloudOptions, Keys};
 use crate::source::remote::runtime::engine;
 use crate::source::remote::{LONGEST_DELAY, Meter, RemoteOptions};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
-use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
-};
 use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::list::PaginatedListStore;
+use object_store::multipart::MultipartStore;
 use object_store::{
     BackoffConfig, ClientOptions, Error as CloudError, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig,
 };
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Whose protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Provider {
-    S3,
-    Google,
-    Azure,
-}
+/// What is asked of the client of one bucket.
+pub(super) trait Bucket: ObjectStore + PaginatedListStore + MultipartStore {}
+
+impl<T: ObjectStore + PaginatedListStore + MultipartStore> Bucket for T {}
 
 /// The variables of the environment that say who asks. S3's are read together with the files of its tools.
 const CREDENTIALS: &[(Provider, &[&str])] = &[
@@ -67,14 +62,12 @@ impl Provider {
 
 /// The client of one bucket or container.
 pub(in crate::source::remote) struct Client {
-    pub(super) provider: Provider,
-    scheme: &'static str,
-    bucket: String,
+    pub(super) place: CloudPlace,
     cloud: CloudOptions,
     pub(super) options: RemoteOptions,
     pub(super) meter: Arc<Meter>,
     /// With the process that made it.
-    made: Mutex<Option<(u32, Arc<dyn ObjectStore>)>>,
+    made: Mutex<Option<(u32, Arc<dyn Bucket>)>>,
 }
 
 // What it is made of has credentials.
@@ -85,17 +78,10 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    pub(super) fn new(
-        provider: Provider,
-        scheme: &'static str,
-        bucket: &str,
-        cloud: &CloudOptions,
-        options: &RemoteOptions,
-    ) -> Client {
+    /// The client of the bucket of a place.
+    pub(super) fn new(place: &CloudPlace, cloud: &CloudOptions, options: &RemoteOptions) -> Client {
         Client {
-            provider,
-            scheme,
-            bucket: bucket.to_owned(),
+            place: place.clone(),
             cloud: cloud.clone(),
             options: options.clone(),
             meter: Arc::new(Meter::default()),
@@ -105,11 +91,15 @@ impl Client {
 
     /// What to call the object or prefix `key` in messages.
     pub(super) fn name(&self, key: &str) -> String {
-        format!("{}://{}/{key}", self.scheme, self.bucket)
+        self.place.name(key)
+    }
+
+    pub(super) fn provider(&self) -> Provider {
+        self.place.provider
     }
 
     /// The client of this process.
-    pub(super) fn store(&self) -> Result<Arc<dyn ObjectStore>> {
+    pub(super) fn store(&self) -> Result<Arc<dyn Bucket>> {
         // Also chooses what TLS is made with.
         let process = engine()?.process;
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,7 +114,7 @@ impl Client {
         Ok(store)
     }
 
-    fn make(&self) -> Result<Arc<dyn ObjectStore>, CloudError> {
+    fn make(&self) -> Result<Arc<dyn Bucket>, CloudError> {
         let retry = RetryConfig {
             backoff: BackoffConfig {
                 init_backoff: self.options.delay,
@@ -134,28 +124,26 @@ impl Client {
             max_retries: self.options.retries as usize,
             retry_timeout: Duration::from_secs(180),
         };
-        let counted = Counted { meter: self.meter.clone() };
+        let watching = Watching { meter: self.meter.clone(), options: self.options.clone() };
         let insecure =
             |endpoint: &Option<String>| endpoint.as_ref().is_some_and(|e| e.starts_with("http://"));
-        let client = ClientOptions::new()
-            .with_read_timeout(self.options.timeout)
-            .with_timeout_disabled()
-            .with_connect_timeout(Duration::from_secs(15));
+        let client =
+            ClientOptions::new().with_timeout_disabled().with_connect_timeout(Duration::from_secs(15));
         let endpoint = self.cloud.endpoint.clone();
-        let anonymous = self.provider.is_anonymous();
-        Ok(match self.provider {
+        let anonymous = self.provider().is_anonymous();
+        Ok(match self.provider() {
             Provider::S3 => {
                 let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
                 let settings = profile::s3(&self.cloud, &|name| std::env::var(name).ok(), &read);
                 let mut builder =
                     if settings.ambient { AmazonS3Builder::from_env() } else { AmazonS3Builder::new() };
                 builder = builder
-                    .with_bucket_name(&self.bucket)
+                    .with_bucket_name(&self.place.bucket)
                     .with_region(settings.region)
                     .with_virtual_hosted_style_request(self.cloud.virtual_style)
                     .with_client_options(client.with_allow_http(insecure(&settings.endpoint)))
                     .with_retry(retry)
-                    .with_http_connector(counted);
+                    .with_http_connector(watching);
                 if let Some(endpoint) = settings.endpoint {
                     builder = builder.with_endpoint(self.server(&endpoint));
                 }
@@ -170,10 +158,10 @@ impl Client {
             }
             Provider::Google => {
                 let mut builder = GoogleCloudStorageBuilder::from_env()
-                    .with_bucket_name(&self.bucket)
+                    .with_bucket_name(&self.place.bucket)
                     .with_client_options(client.with_allow_http(insecure(&endpoint)))
                     .with_retry(retry)
-                    .with_http_connector(counted);
+                    .with_http_connector(watching);
                 if anonymous {
                     // Without a token, writing would ask the machine that it might run on for one.
                     builder = builder.with_skip_signature(true).with_bearer_token("");
@@ -185,11 +173,11 @@ impl Client {
             }
             Provider::Azure => {
                 let mut builder = MicrosoftAzureBuilder::from_env()
-                    .with_container_name(&self.bucket)
+                    .with_container_name(&self.place.bucket)
                     .with_client_options(client.with_allow_http(insecure(&endpoint)))
                     .with_retry(retry)
                     .with_skip_signature(anonymous && self.cloud.keys.is_none())
-                    .with_http_connector(counted);
+                    .with_http_connector(watching);
                 if let Some((account, key)) = self.cloud.keys.as_ref().map(Keys::pair) {
                     builder = builder.with_account(account).with_access_key(key);
                 }
@@ -204,7 +192,9 @@ impl Client {
     /// The server, with the bucket in its name where that is the style.
     fn server(&self, endpoint: &str) -> String {
         match endpoint.split_once("://") {
-            Some((scheme, rest)) if self.cloud.virtual_style => format!("{scheme}://{}.{rest}", self.bucket),
+            Some((scheme, rest)) if self.cloud.virtual_style => {
+                format!("{scheme}://{}.{rest}", self.place.bucket)
+            }
             _ => endpoint.to_owned(),
         }
     }
@@ -218,54 +208,6 @@ impl Client {
                 Err(CloudError::NotFound { .. }) => Ok(None),
                 Err(e) => Err(failed(&name, e)),
             }
-        })
-    }
-}
-
-/// Makes clients that count their requests.
-#[derive(Debug)]
-struct Counted {
-    meter: Arc<Meter>,
-}
-
-impl HttpConnector for Counted {
-    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let inner = ReqwestConnector::default().connect(options)?;
-        Ok(HttpClient::new(Counting { inner, meter: self.meter.clone() }))
-    }
-}
-
-#[derive(Debug)]
-struct Counting {
-    inner: HttpClient,
-    meter: Arc<Meter>,
-}
-
-impl HttpService for Counting {
-    // The expansion of `async fn call` in a trait that is used as an object.
-    fn call<'a, 'b>(
-        &'a self,
-        request: HttpRequest,
-    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'b>>
-    where
-        'a: 'b,
-        Self: 'b,
-    {
-        Box::pin(async move {
-            self.meter.requests.fetch_add(1, Ordering::Relaxed);
-            let begun = Instant::now();
-            let answer = self.inner.execute(request).await;
-            let again = match &answer {
-                Ok(answer) => answer.status().is_server_error() || answer.status().as_u16() == 429,
-                Err(_) => true,
-            };
-            if again {
-                // What is worth another try gets one, up to a bound.
-                self.meter.retries.fetch_add(1, Ordering::Relaxed);
-            } else {
-                self.meter.answered(begun.elapsed());
-            }
-            answer
         })
     }
 }

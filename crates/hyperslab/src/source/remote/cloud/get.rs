@@ -1,14 +1,17 @@
 //! One question to an object store, and what it answered.
 
-use super::client::{Client, Provider};
+use super::client::{Bucket, Client};
 use super::path;
+use super::place::Provider;
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::ByteRange;
 use crate::source::memory::past_end;
 use crate::source::remote::failure;
+use crate::source::remote::progress::{Room, Taken};
 use crate::source::store::Part;
 use bytes::Bytes;
-use object_store::{Error as CloudError, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
+use futures_util::TryStreamExt;
+use object_store::{Error as CloudError, GetOptions, GetRange, GetResult, ObjectMeta, ObjectStoreExt};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,11 +19,13 @@ use std::time::Instant;
 #[derive(Clone)]
 pub(super) struct Wanted {
     pub(super) client: Arc<Client>,
-    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) store: Arc<dyn Bucket>,
     pub(super) key: String,
     pub(super) state: Option<String>,
     /// Bytes that an answer may have.
     pub(super) limit: u64,
+    /// Bytes that all answers of its batch may have together.
+    pub(super) room: Room,
 }
 
 /// What came, and what the store says of the object.
@@ -41,11 +46,11 @@ pub(super) async fn get(wanted: Wanted, part: Part) -> Result<Option<Found>> {
 
 /// As much of the part as there is.
 pub(super) async fn some(wanted: Wanted, part: Part) -> Result<Option<Found>> {
-    let Wanted { client, store, key, state, limit } = wanted;
+    let Wanted { client, store, key, state, limit, room } = wanted;
     let (path, name) = (path(&key)?, client.name(&key));
     let range = match part {
         Part::Whole => Ok(None),
-        Part::Suffix(n) if client.provider == Provider::Azure => Err(n),
+        Part::Suffix(n) if client.provider() == Provider::Azure => Err(n),
         Part::Suffix(n) => Ok(Some(GetRange::Suffix(n))),
         Part::Range(r) => {
             Ok(Some(GetRange::Bounded(r.offset..r.end().ok_or_else(|| past_end(r, u64::MAX))?)))
@@ -76,7 +81,9 @@ pub(super) async fn some(wanted: Wanted, part: Part) -> Result<Option<Found>> {
         Err(e) => {
             // Perhaps nothing of the range is there, which servers say in more than one way: how long is the object?
             let text = e.to_string();
-            let range = part != Part::Whole && answer_in(&text).is_none_or(|(_, status, _, _)| status == 416);
+            let range = part != Part::Whole
+                && ours(&e).is_none()
+                && answer_in(&text).is_none_or(|(_, status, _, _)| status == 416);
             return match if range { store.head(&path).await.ok() } else { None } {
                 Some(meta) if begins_beyond(part, meta.size) => Ok(Some((Bytes::new(), meta))),
                 _ => Err(failed(&name, e)),
@@ -88,9 +95,41 @@ pub(super) async fn some(wanted: Wanted, part: Part) -> Result<Option<Found>> {
         return Err(Error::limit(format!("{name} in bytes"), length.into(), limit.into()));
     }
     let (meta, begun) = (found.meta.clone(), Instant::now());
-    let bytes = found.bytes().await.map_err(|e| failed(&name, e))?;
+    let mut taken = room.taken();
+    let bytes = collect(found, length, limit, &mut taken, &name).await?;
+    taken.keep();
     client.meter.arrived(bytes.len() as u64, begun.elapsed());
     Ok(Some((bytes, meta)))
+}
+
+/// The bytes that come, `length` of them as was announced, and never more than `limit`.
+async fn collect(found: GetResult, length: u64, limit: u64, taken: &mut Taken, name: &str) -> Result<Bytes> {
+    let mut pieces = found.into_stream();
+    let mut first = Bytes::new();
+    let mut all = Vec::new();
+    while let Some(piece) = pieces.try_next().await.map_err(|e| failed(name, e))? {
+        taken.take(piece.len())?;
+        let came = (first.len() + all.len() + piece.len()) as u64;
+        if came > limit.min(length) {
+            return Err(Error::limit(format!("{name} in bytes"), came.into(), limit.min(length).into()));
+        }
+        // A short answer is one piece, which need not be copied.
+        match (first.is_empty(), all.is_empty()) {
+            (true, true) => first = piece,
+            (false, _) => {
+                all.reserve(usize::try_from(length.min(64 << 20)).unwrap_or(0));
+                all.extend_from_slice(&std::mem::take(&mut first));
+                all.extend_from_slice(&piece);
+            }
+            (true, false) => all.extend_from_slice(&piece),
+        }
+    }
+    let bytes = if all.is_empty() { first } else { all.into() };
+    if (bytes.len() as u64) < length {
+        let text = format!("{} of {length} bytes came, of {name}", bytes.len());
+        return Err(Error::new(ErrorKind::Io, text));
+    }
+    Ok(bytes)
 }
 
 /// Whether an object of so many bytes has none of a part.
@@ -104,6 +143,9 @@ fn begins_beyond(part: Part, size: u64) -> bool {
 
 /// What an error of the client means; `name` is the object.
 pub(super) fn failed(name: &str, error: CloudError) -> Error {
+    if let Some(ours) = ours(&error) {
+        return ours.context(name);
+    }
     let kind = match &error {
         CloudError::NotFound { .. } => ErrorKind::NotFound,
         CloudError::PermissionDenied { .. } | CloudError::Unauthenticated { .. } => ErrorKind::Permission,
@@ -132,6 +174,22 @@ pub(super) fn failed(name: &str, error: CloudError) -> Error {
         _ if text.contains("without LOCATION") => e.hint("the bucket is in another region: set aws.region"),
         _ => e,
     }
+}
+
+/// The error that was made here, of an answer that no store gives, in that of the client.
+fn ours(error: &CloudError) -> Option<Error> {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(inner) = cause {
+        if let Some(ours) = inner.downcast_ref::<Error>() {
+            let again = Error::new(ours.kind(), ours.message().to_owned());
+            return Some(match ours.next_step() {
+                Some(step) => again.hint(step.to_owned()),
+                None => again,
+            });
+        }
+        cause = inner.source();
+    }
+    None
 }
 
 /// URL, status, its words and the body, from the client's account of an answer:

@@ -23,20 +23,18 @@ fn options() -> RemoteOptions {
 
 fn store(bucket: &Bucket, dialect: Dialect, prefix: &str) -> CloudStore {
     let cloud = CloudOptions::default().with_endpoint(Some(bucket.endpoint()));
-    let (limits, options) = (Limits::default(), options());
-    match dialect {
-        Dialect::S3 => {
-            let cloud = cloud.with_keys(Some(Keys::new("key", "secret")));
-            CloudStore::s3("bucket", prefix, &cloud, &limits, &options)
-        }
-        Dialect::Google => CloudStore::gs("bucket", prefix, &cloud, &limits, &options),
+    let place = match dialect {
+        Dialect::S3 => CloudPlace::s3("bucket", prefix),
+        Dialect::Google => CloudPlace::gs("bucket", prefix),
+        Dialect::Azure => CloudPlace::az("bucket", prefix),
+    };
+    let cloud = match dialect {
+        Dialect::S3 => cloud.with_keys(Some(Keys::new("key", "secret"))),
+        Dialect::Google => cloud,
         // An account with its key, which is in Base64.
-        Dialect::Azure => {
-            let cloud = cloud.with_keys(Some(Keys::new("account", "c2VjcmV0")));
-            CloudStore::az("bucket", prefix, &cloud, &limits, &options)
-        }
-    }
-    .unwrap()
+        Dialect::Azure => cloud.with_keys(Some(Keys::new("account", "c2VjcmV0"))),
+    };
+    CloudStore::open(&place.unwrap(), &cloud, &Limits::default(), &options()).unwrap()
 }
 
 #[test]
@@ -159,4 +157,122 @@ fn an_object_that_changed_is_an_error() {
         let removed = source.read(&[ByteRange::new(4000, 3)]).unwrap_err();
         assert_eq!(removed.kind(), ErrorKind::Changed, "{dialect:?}: {removed}");
     }
+}
+
+fn fails<T: std::fmt::Debug>(bucket: &Bucket, fault: u16, work: impl FnOnce() -> Result<T>) -> Error {
+    bucket.fail(fault, 100_000);
+    let error = work().unwrap_err();
+    bucket.fail(0, 0);
+    error
+}
+
+#[test]
+fn what_no_store_says_is_named() {
+    for dialect in DIALECTS {
+        let bucket = Bucket::start(dialect);
+        let store = store(&bucket, dialect, "");
+        store.put("a/k", vec![7; 5000].into(), &Precondition::None).unwrap();
+        let source = store.open("a/k").unwrap().unwrap();
+        let range = ByteRange::new(2000, 100);
+        let page = |e: Error| {
+            assert_eq!(e.kind(), ErrorKind::Io, "{dialect:?}: {e}");
+            assert!(
+                e.to_string().contains("sent a web page, not the file, with HTTP 200"),
+                "{dialect:?}: {e}"
+            );
+        };
+        let before = bucket.log().len();
+        page(fails(&bucket, bucket::PAGE_IN_PLACE, || store.get("a/k")));
+        page(fails(&bucket, bucket::PAGE_IN_PLACE, || source.read(&[range])));
+        page(fails(&bucket, bucket::PAGE_IN_PLACE, || store.open("a/k")));
+        page(fails(&bucket, bucket::PAGE_IN_PLACE, || store.list("")));
+        page(fails(&bucket, bucket::PAGE_IN_PLACE, || store.len("a/k")));
+        // No further try makes it better.
+        assert_eq!(bucket.log().len(), before + 5, "{dialect:?}");
+        for whole in [
+            fails(&bucket, bucket::WHOLE, || source.read(&[range])),
+            fails(&bucket, bucket::WHOLE, || store.get_range("a/k", range)),
+            fails(&bucket, bucket::WHOLE, || store.open("a/k")),
+        ] {
+            assert_eq!(whole.kind(), ErrorKind::Io, "{dialect:?}: {whole}");
+            let said = whole.to_string();
+            assert!(said.contains("not the part that was asked for") && said.contains("a/k"), "{said}");
+        }
+        assert_eq!(store.get("a/k").unwrap().unwrap().len(), 5000);
+    }
+}
+
+#[test]
+fn a_web_page_in_a_bucket_is_an_object() {
+    let bucket = Bucket::start(Dialect::S3);
+    let store = store(&bucket, Dialect::S3, "");
+    let page = "<!DOCTYPE html><html></html>";
+    store.put("index.html", page.into(), &Precondition::None).unwrap();
+    assert_eq!(store.get("index.html").unwrap().unwrap(), page);
+}
+
+#[test]
+fn listings_without_end_are_given_up() {
+    for dialect in DIALECTS {
+        let bucket = Bucket::start(dialect);
+        let store = store(&bucket, dialect, "");
+        store.put("a/k", "value".into(), &Precondition::None).unwrap();
+        for (fault, wanted, most) in [
+            (bucket::CIRCLE, "leads back to a page", 3),
+            (bucket::THE_SAME, "the same names come again", 3),
+            (bucket::NOTHING_MORE, "101 pages without a name", 101),
+        ] {
+            let works: [&dyn Fn() -> Result<()>; 2] =
+                [&|| store.list("").map(drop), &|| store.lengths("", true).map(drop)];
+            for work in works {
+                let before = bucket.log().len();
+                let e = fails(&bucket, fault, work);
+                let text = e.to_string();
+                assert_eq!(e.kind(), ErrorKind::Io, "{dialect:?}: {text}");
+                assert!(text.contains("has no end") && text.contains(wanted), "{dialect:?}: {text}");
+                assert!(text.contains("://bucket/"), "{text}");
+                assert!(bucket.log().len() - before <= most, "{dialect:?} {fault}");
+            }
+        }
+        let e = fails(&bucket, bucket::CIRCLE, || store.search(""));
+        assert!(e.to_string().contains("has no end"), "{e}");
+        // A page that itself has no end is not read for ever.
+        let e = fails(&bucket, bucket::ENDLESS, || store.list(""));
+        assert_eq!(e.kind(), ErrorKind::LimitExceeded, "{e}");
+        assert!(bucket.endless() < 40 << 20, "{}", bucket.endless());
+    }
+}
+
+#[test]
+fn a_store_that_drips_is_given_up() {
+    for dialect in DIALECTS {
+        let bucket = Bucket::start(dialect);
+        let store = store(&bucket, dialect, "");
+        store.put("k", vec![7; 5].into(), &Precondition::None).unwrap();
+        let begun = std::time::Instant::now();
+        let e = fails(&bucket, bucket::DRIP, || store.get_range("k", ByteRange::new(1, 999_999)));
+        assert_eq!(e.kind(), ErrorKind::Io, "{dialect:?}: {e}");
+        assert!(e.to_string().contains("bytes came in 500ms from http://127.0.0.1"), "{dialect:?}: {e}");
+        assert!(begun.elapsed() < Duration::from_secs(4), "{dialect:?}: {:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn answers_are_bounded_alone_and_together() {
+    let bucket = Bucket::start(Dialect::S3);
+    let all = store(&bucket, Dialect::S3, "");
+    for key in ["a", "b", "c"] {
+        all.put(key, vec![7; 5000].into(), &Precondition::None).unwrap();
+    }
+    let too_long = all.get_within("a", 4999).unwrap_err();
+    assert_eq!(too_long.kind(), ErrorKind::LimitExceeded, "{too_long}");
+    assert_eq!(all.get_within("a", 5000).unwrap().unwrap().len(), 5000);
+    let mut limits = Limits::default();
+    limits.in_flight = 12_000;
+    let narrow = CloudStore { limits, ..all };
+    let answers = narrow.get_many(&["a", "b", "c"].map(Get::whole));
+    let failed: Vec<_> = answers.iter().filter_map(|a| a.as_ref().err()).collect();
+    assert!(failed.len() == 1 && failed[0].kind() == ErrorKind::LimitExceeded, "{failed:?}");
+    // Alone it has room.
+    assert_eq!(narrow.get_within("a", 20_000).unwrap().unwrap().len(), 5000);
 }
