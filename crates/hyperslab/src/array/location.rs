@@ -10,7 +10,8 @@ use crate::error::{Error, Result};
 #[cfg(feature = "remote")]
 use crate::limits::Limits;
 use crate::source::{
-    ByteRange, CachedSource, DirectoryStore, FileSource, Latency, Neighbours, Source, Store, ZipStore,
+    ByteRange, CachedSource, DirectoryStore, Latency, Neighbours, Source, Store, ZipStore,
+    write::open_recovered,
 };
 #[cfg(feature = "remote")]
 use crate::source::{CloudOptions, CloudPlace, CloudStore, GrowingSource, HttpSource, HttpStore};
@@ -166,7 +167,8 @@ impl Location {
         if path.is_dir() {
             return Ok(Location::Store(Arc::new(DirectoryStore::open(path, &options.limits)?)));
         }
-        Ok(Location::File(Arc::new(FileSource::open(path)?), Neighbours::of(path, &options.limits)))
+        let source = open_recovered(path, &options.limits, options.recovery)?;
+        Ok(Location::File(source, Neighbours::of(path, &options.limits)))
     }
 
     /// A file, which may be a store itself.

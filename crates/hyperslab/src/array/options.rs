@@ -3,6 +3,7 @@
 use crate::codec::Registry;
 use crate::exec::{Cancel, ChunkCache, MissingChunks};
 use crate::limits::Limits;
+use crate::source::write::Recovery;
 
 /// How a file is opened; holds for everything read from it.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,8 @@ pub struct OpenOptions {
     pub missing: MissingChunks,
     /// Decoded chunks that are kept from read to read.
     pub cache: ChunkCache,
+    /// What is done with a local file of which an edit was interrupted.
+    pub recovery: Recovery,
 }
 
 impl OpenOptions {
@@ -33,6 +36,13 @@ impl OpenOptions {
     #[must_use]
     pub fn with_missing(mut self, missing: MissingChunks) -> Self {
         self.missing = missing;
+        self
+    }
+
+    /// Sets what is done with a local file of which an edit was interrupted.
+    #[must_use]
+    pub fn with_recovery(mut self, recovery: Recovery) -> Self {
+        self.recovery = recovery;
         self
     }
 

@@ -17,11 +17,13 @@ pub mod store;
 mod tests;
 mod window;
 mod wrapper;
+pub mod write;
 
 pub use cache::CachedSource;
 pub use file::FileSource;
 pub use growing::GrowingSource;
 pub use memory::MemorySource;
+use memory::past_end;
 pub use merge::{Merged, merge};
 pub use neighbour::{Neighbour, Neighbours};
 #[cfg(feature = "remote")]
@@ -31,6 +33,7 @@ pub use remote::{
 pub use store::{DirectoryStore, MemoryStore, Store, ZipStore};
 pub use window::Window;
 pub use wrapper::{Counting, Crashing, Failing, Throttled};
+pub use write::{SyncPolicy, WriteFile, WriteOptions};
 
 use crate::error::Result;
 use bytes::Bytes;

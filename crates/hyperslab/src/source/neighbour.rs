@@ -1,7 +1,8 @@
 //! Files that a file names: targets of external links, external raw data, sources of virtual datasets.
 
+use super::Source;
 use super::store::{Store, joined};
-use super::{FileSource, Source};
+use super::write::{Recovery, open_recovered};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::shape::Name;
@@ -127,8 +128,10 @@ impl Neighbours {
         if path.is_dir() {
             return Ok(None);
         }
-        let source: Arc<dyn Source> = match FileSource::open(&path) {
-            Ok(source) => Arc::new(source),
+        // As it was before an edit that was interrupted; to bring it back is left to those who open it.
+        let limits = Limits::default();
+        let source = match open_recovered(&path, &limits, Recovery::LookThrough) {
+            Ok(source) => source,
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(e),
         };

@@ -1,0 +1,149 @@
+//! Locks of whole files, the same that libhdf5 takes (`flock`), so that each side sees those of the other.
+
+use crate::error::{Error, ErrorKind, Result};
+use std::fs::{File, TryLockError};
+use std::path::Path;
+
+/// Whether files are locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Locking {
+    /// As `HDF5_USE_FILE_LOCKING` says (`TRUE`, `FALSE`, `BEST_EFFORT`), by default `BestEffort`.
+    #[default]
+    Environment,
+    /// Always; where the file system has no locks, files are not edited.
+    Always,
+    /// Where the file system has locks.
+    BestEffort,
+    /// Never: the caller sees to it that no two programs write one file.
+    Never,
+}
+
+impl Locking {
+    fn resolved(self) -> Locking {
+        match self {
+            Locking::Environment => spelled(std::env::var("HDF5_USE_FILE_LOCKING").ok().as_deref()),
+            other => other,
+        }
+    }
+}
+
+/// What a value of `HDF5_USE_FILE_LOCKING` means, to libhdf5 and so here.
+fn spelled(value: Option<&str>) -> Locking {
+    match value {
+        Some("FALSE" | "0") => Locking::Never,
+        Some("TRUE" | "1") => Locking::Always,
+        _ => Locking::BestEffort,
+    }
+}
+
+/// Locks an open file for one writer alone, until it is closed. False: it is not locked, as it was not to be or cannot be.
+///
+/// Fails with [`ErrorKind::Permission`] if another program has locked it.
+pub(super) fn exclusive(file: &File, path: &Path, locking: Locking) -> Result<bool> {
+    let locking = locking.resolved();
+    if locking == Locking::Never {
+        return Ok(false);
+    }
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => {
+            let who = holder(file).map_or_else(String::new, |who| format!(" by {who}"));
+            Err(Error::new(ErrorKind::Permission, format!("{} is open and locked{who}", path.display())).hint(
+                "close it there first; HDF5_USE_FILE_LOCKING=FALSE goes without locks, if you know that nobody writes it",
+            ))
+        }
+        Err(TryLockError::Error(e)) if locking == Locking::BestEffort && has_no_locks(&e) => Ok(false),
+        Err(TryLockError::Error(e)) => Err(Error::io(format!("cannot lock {}", path.display()), e)
+            .hint("HDF5_USE_FILE_LOCKING=BEST_EFFORT goes without locks where the file system has none")),
+    }
+}
+
+/// Who has a file locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// This program has locked it now.
+    Ours,
+    /// Another one.
+    Taken,
+    /// That cannot be told.
+    Unknown,
+}
+
+/// Locks a file if nobody else has.
+pub(super) fn state(file: &File, locking: Locking) -> State {
+    if locking.resolved() == Locking::Never {
+        return State::Unknown;
+    }
+    match file.try_lock() {
+        Ok(()) => State::Ours,
+        Err(TryLockError::WouldBlock) => State::Taken,
+        Err(TryLockError::Error(_)) => State::Unknown,
+    }
+}
+
+/// Unsupported, or a lock server that is not there (ENOLCK).
+fn has_no_locks(e: &std::io::Error) -> bool {
+    e.kind() == std::io::ErrorKind::Unsupported || (cfg!(target_os = "linux") && e.raw_os_error() == Some(37))
+}
+
+/// Who holds a lock on a file, as far as the system tells.
+#[cfg(target_os = "linux")]
+fn holder(file: &File) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let number = file.metadata().ok()?.ino();
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    // 1: FLOCK  ADVISORY  WRITE 28891 fe:00:1234 0 EOF
+    let process = locks.lines().find_map(|line| {
+        let mut words = line.split_whitespace().skip(4);
+        let process = words.next()?;
+        (words.next()?.rsplit(':').next()? == number.to_string()).then(|| process.to_owned())
+    })?;
+    let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    Some(match name.trim() {
+        "" => format!("process {process}"),
+        name => format!("{name} (process {process})"),
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn holder(_file: &File) -> Option<String> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_means_what_it_means_to_libhdf5() {
+        for (value, wanted) in [
+            (None, Locking::BestEffort),
+            (Some("FALSE"), Locking::Never),
+            (Some("0"), Locking::Never),
+            (Some("TRUE"), Locking::Always),
+            (Some("1"), Locking::Always),
+            (Some("BEST_EFFORT"), Locking::BestEffort),
+            (Some("whatever"), Locking::BestEffort),
+        ] {
+            assert_eq!(spelled(value), wanted, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_locked_file_is_refused_and_its_holder_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, b"a").unwrap();
+        let (first, second) = (File::open(&path).unwrap(), File::open(&path).unwrap());
+        assert!(exclusive(&first, &path, Locking::Always).unwrap());
+        let error = exclusive(&second, &path, Locking::Always).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Permission, "{error}");
+        if cfg!(target_os = "linux") {
+            assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+        }
+        assert_eq!(state(&second, Locking::Always), State::Taken);
+        assert!(!exclusive(&second, &path, Locking::Never).unwrap());
+        drop(first);
+        assert!(exclusive(&second, &path, Locking::Always).unwrap());
+    }
+}
