@@ -1,6 +1,7 @@
 //! JSON documents as Zarr stores hold them: RFC 8259, and `NaN`, `Infinity` and `-Infinity` as Python writes them.
 //!
-//! Integers keep all their digits up to 128 bits, members of objects their order.
+//! Integers keep all their digits up to 128 bits, members of objects their order. What Rust has no value for is kept as it
+//! is spelled ([`Json::Verbatim`]), so that nothing is taken for something else.
 
 use crate::error::{Error, ErrorKind, Result};
 use std::fmt::{self, Write};
@@ -18,6 +19,9 @@ pub enum Json {
     Float(f64),
     /// Text.
     Text(String),
+    /// A number that is beyond all doubles, or text with half of a surrogate pair, which is no Unicode: as the document
+    /// spells it.
+    Verbatim(Box<str>),
     /// An array.
     List(Vec<Json>),
     /// An object, its members in stored order.
@@ -75,8 +79,14 @@ impl Json {
         match self {
             Json::Integer(v) => Some(*v as f64),
             Json::Float(v) => Some(*v),
+            Json::Verbatim(spelled) => spelled.parse().ok().filter(|v: &f64| v.is_finite()),
             _ => None,
         }
+    }
+
+    /// Whether it is text that is no Unicode.
+    pub fn is_broken_text(&self) -> bool {
+        matches!(self, Json::Verbatim(spelled) if spelled.starts_with('"'))
     }
 
     /// The value of a truth value.
@@ -148,7 +158,13 @@ impl Parser<'_> {
             None => Err(self.wrong("the document ends where a value is wanted")),
             Some(b'{') => self.map(depth),
             Some(b'[') => self.list(depth),
-            Some(b'"') => self.text().map(Json::Text),
+            Some(b'"') => {
+                let start = self.at;
+                Ok(match self.text()? {
+                    Some(text) => Json::Text(text),
+                    None => Json::Verbatim(self.since(start).into()),
+                })
+            }
             Some(b'-' | b'0'..=b'9') => self.number(),
             Some(_) => {
                 let words = [
@@ -200,6 +216,7 @@ impl Parser<'_> {
                 return Err(self.wrong("no name where a member is wanted"));
             }
             let name = self.text()?;
+            let name = name.ok_or_else(|| self.wrong("half of a surrogate pair in the name of a member"))?;
             self.space();
             if !self.take(":") {
                 return Err(self.wrong("no : follows the name of a member"));
@@ -223,33 +240,49 @@ impl Parser<'_> {
         while matches!(self.peek(), Some(b'+' | b'-' | b'.' | b'e' | b'E' | b'0'..=b'9')) {
             self.at += 1;
         }
-        let text = self.text.get(start..self.at).and_then(|t| std::str::from_utf8(t).ok()).unwrap_or("");
+        let text = self.since(start);
         let whole = !text.contains(['.', 'e', 'E']);
         if let Some(value) = text.parse::<i128>().ok().filter(|_| whole) {
             return Ok(Json::Integer(value));
         }
-        text.parse().map(Json::Float).map_err(|_| self.wrong(format_args!("{text} is no number")))
+        match text.parse::<f64>() {
+            Ok(value) if value.is_finite() && !whole => Ok(Json::Float(value)),
+            Ok(_) => Ok(Json::Verbatim(text.into())),
+            Err(_) => Err(self.wrong(format_args!("{text} is no number"))),
+        }
     }
 
-    fn text(&mut self) -> Result<String> {
+    /// What was read since `start`, which is UTF-8.
+    fn since(&self, start: usize) -> &str {
+        self.text.get(start..self.at).and_then(|t| std::str::from_utf8(t).ok()).unwrap_or("")
+    }
+
+    /// A text; `None` if there is half of a surrogate pair in it.
+    fn text(&mut self) -> Result<Option<String>> {
         self.at += 1;
         let mut out = Vec::new();
+        let mut is_unicode = true;
         loop {
             let Some(byte) = self.peek() else { return Err(self.wrong("the document ends in a text")) };
             self.at += 1;
             match byte {
                 b'"' => break,
-                b'\\' => self.escape(&mut out)?,
+                b'\\' => match self.escape()? {
+                    Some(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                    None => is_unicode = false,
+                },
                 other => out.push(other),
             }
         }
-        String::from_utf8(out).map_err(|_| self.wrong("text that is not UTF-8"))
+        let text = String::from_utf8(out).map_err(|_| self.wrong("text that is not UTF-8"))?;
+        Ok(is_unicode.then_some(text))
     }
 
-    fn escape(&mut self, out: &mut Vec<u8>) -> Result<()> {
+    /// An escaped character; `None` for half of a surrogate pair.
+    fn escape(&mut self) -> Result<Option<char>> {
         let byte = self.peek();
         self.at += 1;
-        let c = match byte {
+        Ok(Some(match byte {
             Some(c @ (b'"' | b'\\' | b'/')) => char::from(c),
             Some(b'b') => '\u{8}',
             Some(b'f') => '\u{c}',
@@ -263,13 +296,10 @@ impl Parser<'_> {
                     let pair = (0xdc00..0xe000).contains(&low);
                     code = if pair { 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00) } else { u32::MAX };
                 }
-                // A lone half of a pair has no place in UTF-8.
-                char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
+                return Ok(char::from_u32(code));
             }
             _ => return Err(self.wrong("an escape that there is not")),
-        };
-        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-        Ok(())
+        }))
     }
 
     fn hex(&mut self) -> Result<u32> {
@@ -293,6 +323,7 @@ impl fmt::Display for Json {
             Json::Float(v) if v.is_infinite() => f.write_str(if *v < 0.0 { "-Infinity" } else { "Infinity" }),
             Json::Float(v) => write!(f, "{v:?}"),
             Json::Text(text) => quoted(f, text),
+            Json::Verbatim(spelled) => f.write_str(spelled),
             Json::List(items) => {
                 f.write_char('[')?;
                 for (i, item) in items.iter().enumerate() {
@@ -378,7 +409,13 @@ mod tests {
         assert_eq!(round(r#" {"b": [1, 2.0, -3e2], "a": null} "#), r#"{"b":[1,2.0,-300.0],"a":null}"#);
         assert_eq!(round("[NaN,Infinity,-Infinity]"), "[NaN,Infinity,-Infinity]");
         assert_eq!(round("18446744073709551615"), "18446744073709551615");
-        assert_eq!(round(r#""\u00e9\ud83d\ude00\n\ud800""#), "\"é😀\\n\u{fffd}\"");
+        assert_eq!(round(r#""\u00e9\ud83d\ude00\n""#), "\"é😀\\n\"");
+        // What has no value of its own stays as it is.
+        for text in [r#"["a\ud800",1]"#, r#""\ude00\ud83d""#, r#""\ud83d\u0041""#, "1e400", "-1e400"] {
+            assert_eq!(round(text), text);
+        }
+        let long = "1".repeat(60);
+        assert_eq!(Json::parse(long.as_bytes()).unwrap(), Json::Verbatim(long.into()));
         let twice = Json::parse(br#"{"a":1,"a":2}"#).unwrap();
         assert_eq!(twice.get("a"), Some(&Json::Integer(2)));
     }
@@ -397,6 +434,7 @@ mod tests {
             "\"a",
             "\"\\x\"",
             "\"\\u12\"",
+            "{\"\\ud800\":1}",
             "-",
             &deep,
         ] {

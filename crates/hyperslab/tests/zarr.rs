@@ -1,10 +1,11 @@
 //! Zarr hierarchies in memory, made here byte by byte.
 
+use bytes::Bytes;
 use hyperslab::codec::{BindContext, FilterSpec, Registry, Scratch};
 use hyperslab::dtype::DType;
 use hyperslab::json::Json;
-use hyperslab::source::store::Precondition;
-use hyperslab::source::{MemoryStore, Store};
+use hyperslab::source::store::{Get, Listing, Precondition, Version};
+use hyperslab::source::{MemoryStore, ReadHints, Source, Store};
 use hyperslab::{Error, ErrorKind, File, Limits, MissingChunks, OpenOptions, Selection};
 use std::sync::Arc;
 
@@ -204,9 +205,14 @@ fn shards_give_their_chunks() {
 /// The bytes of an index are not data.
 #[test]
 fn chunks_inside_the_index_of_their_shard_are_corrupt() {
-    let shard = shard_from(true, 8);
-    let file = open(&[("zarr.json", sharded("start").as_bytes()), ("c/0/1", &shard)]);
-    assert_eq!(all::<u8>(&file, "/").unwrap_err().kind(), ErrorKind::Corrupt);
+    for (place, at_start, base) in [("start", true, 8), ("end", false, 1), ("end", false, 40)] {
+        let shard = shard_from(at_start, base);
+        let file = open(&[("zarr.json", sharded(place).as_bytes()), ("c/0/1", &shard)]);
+        assert_eq!(all::<u8>(&file, "/").unwrap_err().kind(), ErrorKind::Corrupt, "{place} {base}");
+        let mut faults = Vec::new();
+        file.array("/").unwrap().verify(&mut |f| faults.push(f.error.to_string()));
+        assert!(faults.iter().any(|f| f.contains("chunk [")), "{place} {base}: {faults:?}");
+    }
 }
 
 #[test]
@@ -238,6 +244,157 @@ fn one_array_with_an_unknown_codec_hides_no_other() {
     assert_eq!(array.attribute("units").unwrap().as_str(), Some("m"));
     let names = file.hierarchy().dimension_names(array.node()).unwrap().unwrap();
     assert_eq!(names, [Some("y".into()), None]);
+}
+
+/// A store whose answers about one key are errors.
+#[derive(Debug)]
+struct Failing {
+    inner: Arc<MemoryStore>,
+    key: &'static str,
+    kind: ErrorKind,
+}
+
+impl Failing {
+    fn check(&self, key: &str) -> Result<(), Error> {
+        if key == self.key { Err(Error::new(self.kind, format!("{key} failed"))) } else { Ok(()) }
+    }
+}
+
+impl Store for Failing {
+    fn len(&self, key: &str) -> hyperslab::Result<Option<u64>> {
+        self.check(key).and_then(|()| self.inner.len(key))
+    }
+
+    fn get_many(&self, gets: &[Get]) -> Vec<hyperslab::Result<Option<Bytes>>> {
+        let one =
+            |get: &Get| self.check(&get.key).and_then(|()| self.inner.get_many(&[get.clone()]).remove(0));
+        gets.iter().map(one).collect()
+    }
+
+    fn version(&self, key: &str) -> hyperslab::Result<Option<Version>> {
+        self.check(key).and_then(|()| self.inner.version(key))
+    }
+
+    fn put(&self, key: &str, bytes: Bytes, when: &Precondition) -> hyperslab::Result<Version> {
+        self.inner.put(key, bytes, when)
+    }
+
+    fn delete(&self, key: &str) -> hyperslab::Result<bool> {
+        self.inner.delete(key)
+    }
+
+    fn list(&self, prefix: &str) -> hyperslab::Result<Vec<String>> {
+        self.inner.list(prefix)
+    }
+
+    fn search(&self, prefix: &str) -> hyperslab::Result<Listing> {
+        self.inner.search(prefix)
+    }
+
+    fn hints(&self) -> ReadHints {
+        self.inner.hints()
+    }
+
+    fn name(&self) -> String {
+        "failing".into()
+    }
+
+    fn open(&self, key: &str) -> hyperslab::Result<Option<Arc<dyn Source>>> {
+        self.check(key).and_then(|()| self.inner.open(key))
+    }
+}
+
+#[test]
+fn only_what_the_store_says_is_absent_is_fill() {
+    let plain = v3(r#"{"name":"bytes"}"#);
+    let packed = v3(r#"{"name":"bytes"},{"name":"crc32c"}"#);
+    let texts = plain
+        .replace("uint8", "string")
+        .replace("bytes", "vlen-utf8")
+        .replace("\"fill_value\":9", "\"fill_value\":\"\"");
+    let shards = sharded("end");
+    for document in [&plain, &packed, &shards, &texts] {
+        for kind in [ErrorKind::Permission, ErrorKind::Io, ErrorKind::Changed, ErrorKind::InvalidArgument] {
+            let inner = store(&[("zarr.json", document.as_bytes())]);
+            let failing = Arc::new(Failing { inner, key: "c/0/1", kind });
+            let hierarchy = hyperslab::format::open_store(failing, Limits::default()).unwrap();
+            let file = File::from_hierarchy(hierarchy, "test", &OpenOptions::default());
+            let array = file.array("/").unwrap();
+            // What does not touch it is fill.
+            assert!(array.read_elements(Selection::parse("[:, :2]").unwrap()).is_ok(), "{document}");
+            let error = array.read_elements(Selection::all()).unwrap_err();
+            assert!(
+                error.kind() == kind && error.to_string().contains("c/0/1"),
+                "{kind:?} {document}: {error}"
+            );
+            let mut faults = Vec::new();
+            array.verify(&mut |f| faults.push(f.error.to_string()));
+            assert!(faults.iter().any(|f| f.contains("c/0/1")), "{kind:?} {document}: {faults:?}");
+        }
+    }
+}
+
+/// What is no object in the place of a chunk, or of the folders that it is in, is a fault.
+#[cfg(unix)]
+#[test]
+fn a_folder_in_the_place_of_a_chunk_is_no_fill() {
+    let document = v3(r#"{"name":"bytes"}"#);
+    type Make = fn(&std::path::Path) -> std::io::Result<()>;
+    let folder: Make = |path| std::fs::create_dir_all(path);
+    let full: Make = |path| {
+        std::fs::create_dir_all(path)?;
+        std::fs::write(path.join("x"), "x")
+    };
+    let link: Make = |path| std::os::unix::fs::symlink(path.file_name().unwrap_or_default(), path);
+    let socket: Make = |path| std::os::unix::net::UnixListener::bind(path).map(|_| ());
+    for (key, make, named) in [
+        ("c/0/1", folder, "c/0/1"),
+        ("c/0/1", full, "c/0/1"),
+        ("c/0/1", link, "c/0/1"),
+        ("c/0/1", socket, "c/0/1"),
+        ("c/0", link, "c/0"),
+        ("c", link, "c"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("zarr.json"), &document).unwrap();
+        std::fs::create_dir_all(dir.path().join(key).parent().unwrap()).unwrap();
+        make(&dir.path().join(key)).unwrap();
+        let array = hyperslab::open(dir.path()).unwrap().array("/").unwrap();
+        let error = array.read::<u8>(Selection::all()).unwrap_err();
+        assert!(error.kind() == ErrorKind::Io && error.to_string().contains(named), "{key}: {error}");
+        let mut faults = Vec::new();
+        array.verify(&mut |f| faults.push(f.error.to_string()));
+        assert!(faults.iter().any(|f| f.contains(named)), "{key}: {faults:?}");
+    }
+    // A file where a folder of chunks belongs hides them from reads; `check` sees it.
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("zarr.json"), &document).unwrap();
+    std::fs::write(dir.path().join("c"), "x").unwrap();
+    let mut faults = Vec::new();
+    hyperslab::open(dir.path())
+        .unwrap()
+        .array("/")
+        .unwrap()
+        .verify(&mut |f| faults.push(f.error.to_string()));
+    assert!(faults.iter().any(|f| f.contains("c is an object")), "{faults:?}");
+}
+
+#[test]
+fn keys_of_chunks_may_have_suffixes_and_fan_out() {
+    for (encoding, key) in [
+        (
+            r#"{"name":"suffix","configuration":{"suffix":".bin","base_encoding":{"name":"default"}}}"#,
+            "c/0/1.bin",
+        ),
+        (r#"{"name":"fanout","configuration":{"max_children":5}}"#, "d0/0/d1/1/c"),
+        (r#"{"name":"v2","configuration":{"separator":"/"}}"#, "0/1"),
+    ] {
+        let document = v3(r#"{"name":"bytes"}"#).replace(r#"{"name":"default"}"#, encoding);
+        let file = open(&[("zarr.json", document.as_bytes()), (key, &[1, 2, 3, 4, 5, 6, 7, 8])]);
+        let wanted = [9, 9, 1, 2, 9, 9, 3, 4, 9, 9, 5, 6, 9, 9, 7, 8];
+        assert_eq!(all::<u8>(&file, "/").unwrap(), wanted, "{encoding}");
+        assert_eq!(file.array("/").unwrap().verify(&mut |f| panic!("{:?}", f.error)).chunks, 1, "{encoding}");
+    }
 }
 
 #[test]
@@ -312,8 +469,11 @@ fn what_lies_behind_many_folders_is_not_hidden() {
 fn wrong_documents_of_version_3_are_refused() {
     let sound = r#"{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"int32","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"chunk_key_encoding":{"name":"default"},"fill_value":1,"codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}"#;
     let group: (&str, &[u8]) = ("zarr.json", br#"{"zarr_format":3,"node_type":"group"}"#);
-    let read = |document: &str| all::<i32>(&open(&[group, ("a/zarr.json", document.as_bytes())]), "/a");
-    assert_eq!(read(sound).unwrap(), [1; 4]);
+    let chunk = [0; 8];
+    let read = |document: &str| {
+        all::<i32>(&open(&[group, ("a/zarr.json", document.as_bytes()), ("a/c/0", &chunk)]), "/a")
+    };
+    assert_eq!(read(sound).unwrap(), [0, 0, 1, 1]);
     for (part, wrong, kind) in [
         ("\"little\"", "\"middle\"", ErrorKind::Corrupt),
         (r#"[{"name":"bytes","configuration":{"endian":"little"}}]"#, "[]", ErrorKind::Corrupt),
@@ -321,11 +481,32 @@ fn wrong_documents_of_version_3_are_refused() {
         ("\"fill_value\":1", "\"fill_value\":1.5", ErrorKind::Corrupt),
         ("\"shape\"", "\"dimension_names\":[\"x\",\"y\"],\"shape\"", ErrorKind::Corrupt),
         ("\"shape\"", "\"odd\":{\"must_understand\":true},\"shape\"", ErrorKind::Unsupported),
+        ("\"shape\"", "\"odd\":1,\"shape\"", ErrorKind::Unsupported),
+        (r#","configuration":{"endian":"little"}"#, "", ErrorKind::Corrupt),
+        (
+            r#"{"name":"bytes","configuration":{"endian":"little"}}"#,
+            r#"{"name":"numcodecs.delta","configuration":{"dtype":"<i4"}},"bytes""#,
+            ErrorKind::Corrupt,
+        ),
+        (
+            "\"int32\"",
+            r#"{"name":"fixed_length_utf32","configuration":{"length_bytes":10}}"#,
+            ErrorKind::Corrupt,
+        ),
+        (
+            "\"default\"",
+            r#""suffix","configuration":{"base_encoding":"template","suffix":"x"}"#,
+            ErrorKind::Unsupported,
+        ),
     ] {
         let document = sound.replacen(part, wrong, 1);
         assert_ne!(document, sound);
         assert_eq!(read(&document).unwrap_err().kind(), kind, "{document}");
     }
     let lenient = sound.replacen("\"shape\"", "\"odd\":{\"must_understand\":false},\"shape\"", 1);
-    assert_eq!(read(&lenient).unwrap(), [1; 4]);
+    assert_eq!(read(&lenient).unwrap(), [0, 0, 1, 1]);
+    // A codec is never skipped, whatever it says of itself.
+    let codec = r#"}},{"name":"magic","must_understand":false}]}"#;
+    let error = read(&sound.replacen("}}]}", codec, 1)).unwrap_err();
+    assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("magic"), "{error}");
 }

@@ -221,6 +221,7 @@ fn plain(value: &Document) -> Json {
         Document::Float(v) if !v.is_finite() => Json::Text(value.to_string()),
         Document::Float(_) => Json::Raw(value.to_string()),
         Document::Text(text) => text.as_str().into(),
+        Document::Verbatim(spelled) => Json::Raw(spelled.to_string()),
         Document::List(items) => Json::List(items.iter().map(plain).collect()),
         Document::Map(members) => Json::Map(members.iter().map(|(k, v)| (k.clone(), plain(v))).collect()),
     }

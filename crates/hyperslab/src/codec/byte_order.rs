@@ -4,7 +4,7 @@
 use super::spelling::Spelling;
 use super::{BindContext, Codec, Scratch, check_max, set_len, wrong_length};
 use crate::dtype::{ByteOrder, DType, Packing};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::json::{Json, wrong_member};
 use std::sync::Arc;
 
@@ -28,9 +28,10 @@ pub(super) const ENDIAN: Spelling = Spelling {
     encodes: true,
 };
 
-/// `endian`: `little` or `big`; may be missing where elements are single bytes.
+/// `endian`: `little` or `big`; may be missing where elements have no byte order.
 pub(super) fn bind_json(configuration: &Json, context: &BindContext) -> Result<Arc<dyn Codec>> {
     let order = match super::configuration::text(configuration, "endian")? {
+        None if context.dtype.has_order() => return Err(missing(context.dtype)),
         None | Some("little") => ByteOrder::Little,
         Some("big") => ByteOrder::Big,
         Some(other) => {
@@ -43,6 +44,11 @@ pub(super) fn bind_json(configuration: &Json, context: &BindContext) -> Result<A
     let packing =
         Packing::new(&context.dtype.with_order(if swap { ByteOrder::Big } else { ByteOrder::Little }))?;
     Ok(Arc::new(Bytes { swap: swap.then_some(packing), encoded }))
+}
+
+/// The error for numbers of more than a byte whose order nobody said (Zarr 3, codec `bytes`, "endian").
+pub(crate) fn missing(dtype: &DType) -> Error {
+    wrong_member("endian", format_args!("missing, which elements of type {dtype} need"))
 }
 
 #[derive(Debug)]

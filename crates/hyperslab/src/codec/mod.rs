@@ -37,6 +37,7 @@ mod transpose;
 mod zfp;
 mod zstandard;
 
+pub(crate) use byte_order::missing as byte_order_missing;
 pub use pipeline::Pipeline;
 pub use registry::{Bind, BindJson, Registry, filter_name};
 pub use scratch::Scratch;

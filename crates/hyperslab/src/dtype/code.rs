@@ -94,6 +94,13 @@ impl DType {
         }
     }
 
+    /// Whether one element is a number, or a text of numbers, that has a byte order. Structures are none, whatever their
+    /// members are.
+    pub fn has_order(&self) -> bool {
+        let other = |order| self.with_order(order) != *self;
+        !matches!(self, DType::Compound { .. }) && (other(ByteOrder::Little) || other(ByteOrder::Big))
+    }
+
     /// The same type with all its numbers in this byte order.
     pub fn with_order(&self, order: ByteOrder) -> DType {
         let base = |base: &DType| Box::new(base.with_order(order));

@@ -9,6 +9,7 @@ mod notation;
 mod number;
 mod pack;
 mod spelled;
+mod texts;
 
 pub use convert::{Conversion, Element, Native};
 pub use notation::quote;

@@ -34,7 +34,8 @@ impl IntegerType {
 
 impl FloatType {
     /// The stored element that `spelled` stands for: a number, `NaN`, `Infinity`, `-Infinity` in any case and a few more
-    /// spellings, or the bits in hex. `None` if it is none of these, or the type is not one of IEEE 754.
+    /// spellings, or the bits in hex. `None` if it is none of these, a number that the type is too small for, or the type
+    /// is not one of IEEE 754.
     pub fn spelled(&self, spelled: &Json) -> Option<Vec<u8>> {
         let value = match spelled {
             Json::Text(text) => {
@@ -46,12 +47,20 @@ impl FloatType {
                     "nan" | "-nan" => f64::NAN,
                     "infinity" | "in" | "+infinity" | "+in" => f64::INFINITY,
                     "-infinity" | "-in" => f64::NEG_INFINITY,
-                    other => other.parse().ok()?,
+                    other => other.parse().ok().filter(|v: &f64| v.is_finite())?,
                 }
             }
             Json::Bool(v) => f64::from(u8::from(*v)),
             other => other.as_f64()?,
         };
+        let rounded = match self.size {
+            2 => half::f16::from_f64(value).to_f64(),
+            4 => f64::from(value as f32),
+            _ => value,
+        };
+        if value.is_finite() != rounded.is_finite() {
+            return None;
+        }
         let bytes = match self.size {
             2 => half::f16::from_f64(value).to_le_bytes().to_vec(),
             4 => (value as f32).to_le_bytes().to_vec(),

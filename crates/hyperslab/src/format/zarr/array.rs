@@ -4,7 +4,7 @@ use super::fill;
 use super::key::KeyEncoding;
 use super::rectilinear::Rectilinear;
 use super::types::{self, Element, Variable};
-use crate::codec::FilterSpec;
+use crate::codec::{FilterSpec, byte_order_missing};
 use crate::dtype::{ByteOrder, DType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Json, base64, wrong_member};
@@ -87,16 +87,19 @@ fn chunk_extents(document: &Json, name: &str, shape: &[u64]) -> Result<Vec<u64>>
 }
 
 /// The value of an element of any length.
-fn variable_fill(kind: Variable, spelled: &Json) -> Vec<u8> {
+fn variable_fill(kind: Variable, spelled: &Json) -> Result<Vec<u8>> {
+    let wrong = || Error::new(ErrorKind::Corrupt, format!("the fill value {spelled} is no element"));
     match (kind, spelled) {
-        (Variable::Bytes, Json::Text(text)) => base64(text).unwrap_or_else(|| text.as_bytes().to_vec()),
+        (_, broken) if broken.is_broken_text() => Err(wrong()),
+        (Variable::Bytes, Json::Text(text)) => Ok(base64(text).unwrap_or_else(|| text.as_bytes().to_vec())),
         (Variable::Bytes, Json::List(items)) => {
-            items.iter().filter_map(|b| b.as_u64().and_then(|b| u8::try_from(b).ok())).collect()
+            let bytes = items.iter().map(|b| b.as_u64().and_then(|b| u8::try_from(b).ok()));
+            bytes.collect::<Option<_>>().ok_or_else(wrong)
         }
-        (_, Json::Text(text)) => text.as_bytes().to_vec(),
+        (_, Json::Text(text)) => Ok(text.as_bytes().to_vec()),
         // NumPy's zero stands for the empty text.
-        (_, other) if other.as_f64() == Some(0.0) => Vec::new(),
-        (_, other) => other.to_string().into_bytes(),
+        (_, other) if other.as_f64() == Some(0.0) => Ok(Vec::new()),
+        (_, other) => Ok(other.to_string().into_bytes()),
     }
 }
 
@@ -104,7 +107,7 @@ fn fill_of(element: &Element, spelled: Option<&Json>) -> Result<Fill> {
     let spelled = spelled.unwrap_or(&Json::Null);
     Ok(match element {
         _ if spelled.is_null() => Fill::Undefined,
-        Element::Variable(kind) => Fill::Value(variable_fill(*kind, spelled)),
+        Element::Variable(kind) => Fill::Value(variable_fill(*kind, spelled)?),
         Element::Fixed(dtype) => fill::element(dtype, spelled)?.map_or(Fill::Undefined, Fill::Value),
     })
 }
@@ -187,13 +190,13 @@ pub(super) fn v2(document: &Json, of_nczarr: bool) -> Result<ArrayDocument> {
         }
     };
     let fill = fill_of(&element, document.get("fill_value"))?;
-    let keys = KeyEncoding { prefixed: false, separator };
+    let keys = KeyEncoding::v2(separator);
     let (rectilinear, dimension_names) = (None, None);
     Ok(ArrayDocument { shape, chunk, rectilinear, element, fill, keys, codecs, dimension_names })
 }
 
 /// Name and configuration of an extension of Zarr 3: an object, or the name alone.
-fn extension<'a>(spelled: &'a Json, what: &str) -> Result<(&'a str, &'a Json)> {
+pub(super) fn extension<'a>(spelled: &'a Json, what: &str) -> Result<(&'a str, &'a Json)> {
     static NOTHING: Json = Json::Map(Vec::new());
     let name = spelled.as_str().or_else(|| text(spelled, "name"));
     let name = name.ok_or_else(|| wrong_member(what, format_args!("{spelled} has no name")))?;
@@ -220,26 +223,18 @@ pub(super) fn v3(document: &Json) -> Result<ArrayDocument> {
         return Err(Error::unsupported(format_args!("the storage transformer {name:?}")));
     }
     let keys = match document.get("chunk_key_encoding") {
-        None => KeyEncoding { prefixed: true, separator: '/' },
-        Some(spelled) => {
-            let (name, configuration) = extension(spelled, "chunk_key_encoding")?;
-            let (prefixed, default) = match name {
-                "default" => (true, "/"),
-                "v2" => (false, "."),
-                other => return Err(Error::unsupported(format_args!("the chunk key encoding {other:?}"))),
-            };
-            let separator = match text(configuration, "separator").unwrap_or(default) {
-                "/" => '/',
-                "." => '.',
-                other => return Err(wrong_member("separator", format_args!("{other:?} is neither . nor /"))),
-            };
-            KeyEncoding { prefixed, separator }
-        }
+        None => KeyEncoding::v3('/'),
+        Some(spelled) => KeyEncoding::parse(spelled)?,
     };
     let list = codec_list(document)?;
     let spelled = document.get("data_type").ok_or_else(|| wrong_member("data_type", "missing"))?;
     let (codecs, order) = v3_codecs(list, &chunk)?;
-    let element = types::v3(spelled, order, 0)?;
+    let element = types::v3(spelled, order.unwrap_or(ByteOrder::Little), 0)?;
+    if let (Element::Fixed(dtype), None) = (&element, order)
+        && dtype.has_order()
+    {
+        return Err(byte_order_missing(dtype).context("codec bytes"));
+    }
     let fill = fill_of(&element, document.get("fill_value"))?;
     let dimension_names = match document.get("dimension_names") {
         Some(Json::List(names)) if names.len() == shape.len() => {
@@ -254,7 +249,7 @@ pub(super) fn v3(document: &Json) -> Result<ArrayDocument> {
     Ok(ArrayDocument { shape, chunk, rectilinear, element, fill, keys, codecs, dimension_names })
 }
 
-/// An extension that must be understood is not read as if it were not there (Zarr 3, "Extension points").
+/// What is not known here is not read as if it were not there, unless it says that it may be (Zarr 3, "Array metadata").
 fn check_understood(document: &Json) -> Result<()> {
     const KNOWN: [&str; 12] = [
         "zarr_format",
@@ -271,7 +266,8 @@ fn check_understood(document: &Json) -> Result<()> {
         "consolidated_metadata",
     ];
     for (name, value) in document.as_map().unwrap_or(&[]) {
-        if !KNOWN.contains(&name.as_str()) && matches!(value.get("must_understand"), Some(Json::Bool(true))) {
+        let may_be_ignored = matches!(value.get("must_understand"), Some(Json::Bool(false)));
+        if !KNOWN.contains(&name.as_str()) && !may_be_ignored {
             return Err(Error::unsupported(format_args!("the extension {name:?}, which must be understood")));
         }
     }
@@ -295,8 +291,9 @@ pub(super) fn codecs_memory(document: &Json) -> Result<u64> {
     Ok((length as u64).saturating_mul(16))
 }
 
-/// The codecs of chunks with these extents, and the byte order of their elements.
-fn v3_codecs(list: &[Json], chunk: &[u64]) -> Result<(Codecs, ByteOrder)> {
+/// The codecs of chunks with these extents, and the byte order of their elements; `None` if none is said where one may
+/// have to be.
+fn v3_codecs(list: &[Json], chunk: &[u64]) -> Result<(Codecs, Option<ByteOrder>)> {
     let mut codecs = Codecs::default();
     let mut list = list.to_vec();
     let mut chunk = chunk.to_vec();
@@ -356,21 +353,22 @@ fn v3_codecs(list: &[Json], chunk: &[u64]) -> Result<(Codecs, ByteOrder)> {
         let configuration = Json::Map(vec![("order".into(), Json::List(list))]);
         codecs.filters.push(FilterSpec::Zarr { name: "transpose".into(), configuration });
     }
-    let mut order = ByteOrder::Little;
+    // A codec that comes before `bytes` makes elements of its own, whose order `bytes` says for itself.
+    let mut order = Some(ByteOrder::Little);
     for spelled in &list {
         let (name, configuration) = extension(spelled, "codecs")?;
         match name {
             "bytes" | "endian" if only_transposed => {
                 // The byte order is that of the type; there is nothing left to do.
-                match configuration.get("endian") {
-                    None | Some(Json::Null) => {}
-                    Some(Json::Text(endian)) if endian == "little" => {}
-                    Some(Json::Text(endian)) if endian == "big" => order = ByteOrder::Big,
+                order = match configuration.get("endian") {
+                    None | Some(Json::Null) => None,
+                    Some(Json::Text(endian)) if endian == "little" => Some(ByteOrder::Little),
+                    Some(Json::Text(endian)) if endian == "big" => Some(ByteOrder::Big),
                     Some(other) => {
                         let text = format_args!("{other} is neither little nor big");
                         return Err(wrong_member("endian", text));
                     }
-                }
+                };
                 only_transposed = false;
             }
             "vlen-utf8" | "vlen-bytes" => {

@@ -1,7 +1,7 @@
 //! Attributes: JSON values as typed elements.
 
 use crate::dtype::{ByteOrder, CharSet, DType, FloatType, IntegerType, StringPadding};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
 use crate::model::{Attribute, AttributeEntry, Dataspace};
 use crate::shape::Name;
@@ -73,41 +73,45 @@ fn common(values: &[Json]) -> Option<Kind> {
 
 /// Numbers, truth values, text and lists of one kind of these as such; everything else as JSON text.
 fn typed(value: &Json) -> Result<(DType, Dataspace, Bytes)> {
+    if let Some(text) = items(value).iter().find(|item| item.is_broken_text()) {
+        let text = format!("the text {text} has half of a surrogate pair, which is no Unicode");
+        return Err(Error::new(ErrorKind::Corrupt, text));
+    }
     let list = |n: usize| Dataspace::Simple { dims: vec![n as u64], max: vec![Some(n as u64)] };
     match value {
-        Json::Null => Ok((text_type(1), Dataspace::Null, Bytes::new())),
+        Json::Null => {
+            let dtype = DType::String { size: 1, padding: StringPadding::NullPadded, charset: CharSet::Utf8 };
+            Ok((dtype, Dataspace::Null, Bytes::new()))
+        }
         Json::List(values) if values.is_empty() => Ok((integer(true), list(0), Bytes::new())),
-        Json::List(values) => match common(values) {
-            Some(kind) => {
-                let (dtype, data) = elements(kind, values)?;
-                Ok((dtype, list(values.len()), data))
-            }
-            None => json(value),
-        },
-        other => match kind(other) {
-            Some(kind) => {
-                let (dtype, data) = elements(kind, std::slice::from_ref(other))?;
-                Ok((dtype, Dataspace::Scalar, data))
-            }
-            None => json(other),
-        },
+        value => {
+            let values = items(value);
+            let Some(kind) = common(values) else { return json(value) };
+            let Some((dtype, data)) = elements(kind, values)? else { return json(value) };
+            let space = if value.as_list().is_some() { list(values.len()) } else { Dataspace::Scalar };
+            Ok((dtype, space, data))
+        }
     }
+}
+
+/// The items of a list, or the value alone.
+fn items(value: &Json) -> &[Json] {
+    value.as_list().unwrap_or(std::slice::from_ref(value))
 }
 
 fn json(value: &Json) -> Result<(DType, Dataspace, Bytes)> {
     let text = value.to_string();
-    Ok((text_type(text.len()), Dataspace::Scalar, text.into_bytes().into()))
-}
-
-fn text_type(size: usize) -> DType {
-    DType::String { size: size.max(1), padding: StringPadding::NullPadded, charset: CharSet::Utf8 }
+    let dtype =
+        DType::String { size: text.len(), padding: StringPadding::NullPadded, charset: CharSet::Utf8 };
+    Ok((dtype, Dataspace::Scalar, text.into_bytes().into()))
 }
 
 fn integer(signed: bool) -> DType {
     DType::Integer(IntegerType::new(8, ByteOrder::Little, signed))
 }
 
-fn elements(kind: Kind, values: &[Json]) -> Result<(DType, Bytes)> {
+/// Elements of one kind; `None` for texts that no fixed size is right for.
+fn elements(kind: Kind, values: &[Json]) -> Result<Option<(DType, Bytes)>> {
     let mut data = Vec::new();
     let dtype = match kind {
         Kind::Signed | Kind::Unsigned => {
@@ -126,22 +130,11 @@ fn elements(kind: Kind, values: &[Json]) -> Result<(DType, Bytes)> {
             DType::bool()
         }
         Kind::Text => {
-            let texts = || values.iter().map(|v| v.as_str().unwrap_or(""));
-            let size = texts().map(str::len).max().unwrap_or(0).max(1);
-            let total = size.saturating_mul(values.len());
-            let given: usize = texts().map(str::len).sum();
-            // One long text among many short ones must not take memory for all of them.
-            if total > (1 << 20) + given.saturating_mul(64) {
-                return Err(Error::limit("bytes of a list of texts", total as u128, 1 << 20));
-            }
-            for text in texts() {
-                data.extend_from_slice(text.as_bytes());
-                data.resize(data.len() + size - text.len(), 0);
-            }
-            text_type(size)
+            let texts: Vec<&str> = values.iter().map(|v| v.as_str().unwrap_or("")).collect();
+            return Ok(DType::of_texts(&texts).map(|(dtype, data)| (dtype, data.into())));
         }
     };
-    Ok((dtype, data.into()))
+    Ok(Some((dtype, data.into())))
 }
 
 #[cfg(test)]
@@ -170,8 +163,25 @@ mod tests {
             ("[]", "i64le [0] 0"),
             ("{\"b\": [1]}", "str9:utf8:nullpad [] 9"),
             ("[1, \"x\"]", "str7:utf8:nullpad [] 7"),
+            // What ends with NUL keeps it; numbers beyond all doubles keep their digits.
+            (r#""ab\u0000""#, "str3:utf8:spacepad [] 3"),
+            (r#"["ab\u0000", "c "]"#, "str17:utf8:nullpad [] 17"),
+            ("1e400", "str5:utf8:nullpad [] 5"),
+            (r#"{"b": "\ud800"}"#, "str14:utf8:nullpad [] 14"),
         ] {
             assert_eq!(described(json), wanted, "{json}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_no_unicode_is_an_error_of_its_attribute() {
+        for json in [r#""a\ud800""#, r#"["b", "\udfff"]"#] {
+            let document = Json::parse(format!("{{\"a\": {json}, \"b\": 1}}").as_bytes()).unwrap();
+            let found = entries(&document);
+            let (name, error) = found[0].as_ref().unwrap_err();
+            assert_eq!(name.as_ref().and_then(Name::as_str), Some("a"));
+            assert!(error.to_string().contains("\\ud"), "{error}");
+            assert!(found[1].is_ok());
         }
     }
 }

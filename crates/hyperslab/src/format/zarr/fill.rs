@@ -151,9 +151,17 @@ mod tests {
 
     #[test]
     fn what_is_no_element_is_refused() {
-        for (code, json) in
-            [("<i1", "300"), ("<u2", "-1"), ("<f4", "\"x\""), ("<f4", "{}"), ("|S1", "\"YWJj\"")]
-        {
+        for (code, json) in [
+            ("<f4", "1e39"),
+            ("<f2", "70000"),
+            ("<f8", "1e400"),
+            ("<f4", "\"1e39\""),
+            ("<i1", "300"),
+            ("<u2", "-1"),
+            ("<f4", "\"x\""),
+            ("<f4", "{}"),
+            ("|S1", "\"YWJj\""),
+        ] {
             assert_eq!(fill(code, json), Some(vec![]), "{code} {json}");
         }
     }

@@ -308,10 +308,13 @@ fn json_values(bytes: &[u8]) -> Result<Vec<Bytes>> {
         level = level.into_iter().flat_map(|v| v.as_list().unwrap_or(&[])).collect();
     }
     let text = |v: &Json| match v {
-        Json::Text(text) => text.clone(),
-        other => other.to_string(),
+        Json::Text(text) => Ok(text.clone()),
+        broken if broken.is_broken_text() => {
+            Err(Error::new(ErrorKind::Corrupt, format!("json2: the text {broken} is no Unicode")))
+        }
+        other => Ok(other.to_string()),
     };
-    Ok(level.into_iter().map(|v| Bytes::from(text(v).into_bytes())).collect())
+    level.into_iter().map(|v| Ok(Bytes::from(text(v)?.into_bytes()))).collect()
 }
 
 /// Pointers in place of elements.

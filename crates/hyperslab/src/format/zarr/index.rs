@@ -1,9 +1,10 @@
 //! Where the chunks of an array are: one object each.
 
 use super::key::KeyEncoding;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ChunkIndex, ChunkRef, Fault};
 use crate::shape::{Coord, element_count};
+use crate::source::Latency;
 use crate::source::store::Store;
 use std::sync::Arc;
 
@@ -22,6 +23,9 @@ pub(super) struct Objects {
 
 /// Of so few chunks each is asked for, rather than that all objects of the array are listed: an array has many windows.
 const FEW: u64 = 1 << 12;
+
+/// Of so many chunks that a store did not list, each is asked for.
+const ASKED: u64 = 1 << 16;
 
 impl Objects {
     fn key(&self, coord: &[u64]) -> String {
@@ -47,6 +51,36 @@ impl Objects {
         Some(coord)
     }
 
+    /// Asks the store for chunks that it did not list: what is in their place may be no object, and is not nothing. Far
+    /// away that would be a request each, and what is not listed is not there.
+    fn check_absent(&self, there: &[Coord], count: u64, fault: &mut dyn FnMut(Fault)) {
+        if self.store.hints().latency == Latency::Remote {
+            return;
+        }
+        let mut there = there.iter().peekable();
+        for number in 0..count.min(ASKED) {
+            let coord = self.coord(number);
+            while there.peek().is_some_and(|next| **next < coord) {
+                there.next();
+            }
+            if there.peek() != Some(&&coord)
+                && let Err(error) = self.store.len(&self.key(&coord))
+            {
+                fault(Fault { object: None, error: error.context(format!("chunk {:?}", coord.as_slice())) });
+            }
+        }
+    }
+
+    /// The coordinates of a chunk by its number in C order.
+    fn coord(&self, number: u64) -> Coord {
+        let mut rest = number;
+        let mut coord: Coord = self.grid.iter().map(|_| 0).collect();
+        for (slot, &extent) in coord.iter_mut().zip(&self.grid).rev() {
+            (*slot, rest) = (rest % extent.max(1), rest / extent.max(1));
+        }
+        coord
+    }
+
     /// Visits those of a few chunks that are there.
     fn scan_few(
         &self,
@@ -55,11 +89,7 @@ impl Objects {
         fault: &mut dyn FnMut(Fault),
     ) -> Result<()> {
         for number in 0..count {
-            let mut rest = number;
-            let mut coord: Coord = self.grid.iter().map(|_| 0).collect();
-            for (slot, &extent) in coord.iter_mut().zip(&self.grid).rev() {
-                (*slot, rest) = (rest % extent, rest / extent);
-            }
+            let coord = self.coord(number);
             match self.store.len(&self.key(&coord)) {
                 Ok(Some(_)) => {
                     let at = self.at(&coord);
@@ -89,12 +119,19 @@ impl ChunkIndex for Objects {
         }
         let skip = if self.path.is_empty() { 0 } else { self.path.len() + 1 };
         let keys = self.store.list(&self.path)?;
-        let mut coords: Vec<Coord> = keys
-            .iter()
-            .filter_map(|key| self.own(self.keys.coord(key.get(skip..)?, self.grid.len())?))
+        let names = || keys.iter().filter_map(|key| key.get(skip..));
+        let mut coords: Vec<Coord> = names()
+            .filter_map(|name| self.own(self.keys.coord(name, self.grid.len())?))
             .filter(|coord| coord.iter().zip(&self.grid).all(|(c, n)| c < n))
             .collect();
         coords.sort_unstable();
+        if self.first.is_none() {
+            for name in names().filter(|name| self.keys.is_folder(name, self.grid.len())) {
+                let text = format!("{name} is an object, where a folder with chunks belongs");
+                fault(Fault { object: None, error: Error::new(ErrorKind::Corrupt, text) });
+            }
+            self.check_absent(&coords, count, fault);
+        }
         coords.into_iter().try_for_each(|coord| {
             let at = self.at(&coord);
             visit(coord, at)

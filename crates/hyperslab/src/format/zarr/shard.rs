@@ -62,7 +62,12 @@ pub(super) struct Found {
 #[derive(Debug)]
 enum Place {
     Memory(Bytes),
-    Range { source: Arc<dyn Source>, offset: u64, length: Option<u64> },
+    /// Without a length, the source ends where the chunks end.
+    Range {
+        source: Arc<dyn Source>,
+        offset: u64,
+        length: Option<u64>,
+    },
 }
 
 impl Shards {
@@ -173,7 +178,8 @@ impl Shards {
             return self.in_memory(self.unwrap(bytes)?).map(Some);
         }
         let index = self.decode_index(&bytes)?;
-        let place = Place::Range { source: self.opened.object(key), offset: 0, length: None };
+        let place =
+            Place::Range { source: self.opened.object(key, self.reserved().1), offset: 0, length: None };
         Ok(Some(Found { place, index }))
     }
 

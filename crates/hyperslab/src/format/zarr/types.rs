@@ -132,7 +132,14 @@ pub(super) fn v3(spelled: &Json, order: ByteOrder, depth: u32) -> Result<Element
             DType::String { size: length()?, padding: StringPadding::NullPadded, charset: CharSet::Ascii }
         }
         "raw_bytes" => DType::Opaque { size: length()?, tag: Name::default() },
-        "fixed_length_utf32" => DType::Utf32 { length: length()? / 4, order },
+        "fixed_length_utf32" => {
+            let bytes = length()?;
+            if !bytes.is_multiple_of(4) {
+                let what = format_args!("{bytes} is no whole number of characters of four bytes");
+                return Err(wrong_member("length_bytes", what));
+            }
+            DType::Utf32 { length: bytes / 4, order }
+        }
         "numpy.datetime64" | "numpy.timedelta64" => {
             let unit = member("unit").and_then(Json::as_str).and_then(TimeUnit::parse);
             let count = member("scale_factor").map_or(Some(1), Json::as_u64);

@@ -99,9 +99,11 @@ impl Decoder {
                     ByteOrder::Big => u32::from_be_bytes(*unit),
                     _ => u32::from_le_bytes(*unit),
                 });
-                let text: String =
-                    units.map(|unit| char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
-                Value::Text(text.trim_end_matches('\0').to_owned())
+                match units.map(char::from_u32).collect::<Option<String>>() {
+                    Some(text) => Value::Text(text.trim_end_matches('\0').to_owned()),
+                    // Halves of surrogate pairs and what is beyond Unicode.
+                    None => Value::Bytes(Bytes::copy_from_slice(raw)),
+                }
             }
             Decoder::DateTime(t) => match (t.text(raw), t.value(raw)) {
                 (Some(text), _) => Value::Text(text),

@@ -19,7 +19,8 @@ const FOLDERS_KNOWN: usize = 4096;
 /// How the name of a file that is being written begins; such files are no objects.
 const UNFINISHED: &str = ".hyperslab-unfinished-";
 
-/// A folder and everything below it. A key is the path of a file.
+/// A folder and everything below it. A key is the path of a file. What is there and is no file, such as a folder or a
+/// link that leads nowhere, is an error for whoever asks for its key, never an absence.
 ///
 /// Symbolic links are followed as long as they stay in the folder, unless [`Limits::allow_outside`] is set: others are
 /// [`ErrorKind::Permission`]. A file whose name is not UTF-8 has no key. A folder without files shows up as a prefix.
@@ -103,8 +104,19 @@ impl DirectoryStore {
         Ok(found)
     }
 
-    /// The file of a key and what the system knows of it; `None` if there is none.
+    /// The file of a key and what the system knows of it; `None` if there is none. A folder is none, and is not nothing.
     fn file(&self, key: &str) -> Result<Option<(PathBuf, Metadata)>> {
+        let Some((path, meta)) = self.entry(key)? else { return Ok(None) };
+        if !meta.is_file() {
+            let what = if meta.is_dir() { "a folder" } else { "neither a file nor a folder" };
+            let text = format!("{}, the place of the object {key}, is {what}", path.display());
+            return Err(Error::new(ErrorKind::Io, text).hint("move it away, if it was put there by mistake"));
+        }
+        Ok(Some((path, meta)))
+    }
+
+    /// What there is in the place of a key's file.
+    fn entry(&self, key: &str) -> Result<Option<(PathBuf, Metadata)>> {
         check_key(key)?;
         if let Some((folder, _)) = key.rsplit_once('/')
             && !self.has_folder(folder)?
@@ -121,12 +133,6 @@ impl DirectoryStore {
         if meta.is_symlink() {
             let Some(real) = self.real(key)? else { return Ok(None) };
             meta = fs::metadata(real).map_err(looked)?;
-        }
-        if meta.is_dir() {
-            return Ok(None);
-        }
-        if !meta.is_file() {
-            return Err(Error::invalid(format!("{} is neither a file nor a folder", path.display())));
         }
         Ok(Some((path, meta)))
     }
@@ -240,7 +246,8 @@ impl DirectoryStore {
             }
             if kind.is_dir() {
                 listing.prefixes.push(name);
-            } else if kind.is_file() && !name.starts_with(UNFINISHED) {
+            } else if !kind.is_file() || !name.starts_with(UNFINISHED) {
+                // Pipes and devices too: whoever reads them is told.
                 listing.objects.push(name);
             }
         }
@@ -340,7 +347,7 @@ impl Store for DirectoryStore {
     }
 
     fn delete(&self, key: &str) -> Result<bool> {
-        let Some((path, _)) = self.file(key)? else { return Ok(false) };
+        let Some((path, _)) = self.entry(key)?.filter(|(_, meta)| !meta.is_dir()) else { return Ok(false) };
         match fs::remove_file(path) {
             Ok(()) => {
                 self.prune(key);

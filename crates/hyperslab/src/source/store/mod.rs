@@ -114,7 +114,8 @@ pub struct Listing {
 /// names the object. Reads give exactly the bytes asked for. A put is all or nothing: readers see the old object or the new
 /// one. All calls may be made from any number of threads.
 pub trait Store: Send + Sync + fmt::Debug {
-    /// Length of an object in bytes; `None` if there is no such object, also where the key is only a prefix.
+    /// Length of an object in bytes; `None` if there is no such object, also where the key is only a prefix. Where
+    /// prefixes are things of their own, as folders are, that one is in the way is an error.
     fn len(&self, key: &str) -> Result<Option<u64>>;
 
     /// The whole object.

@@ -21,6 +21,28 @@ fn directory() {
     assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
+/// What is there and is no object is no absence, for whoever asks and in lists.
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_not_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("folder")).unwrap();
+    std::os::unix::fs::symlink("loop", dir.path().join("loop")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("socket")).unwrap();
+    let store = DirectoryStore::open(dir.path(), &Limits::default()).unwrap();
+    for key in ["folder", "loop", "loop/0/0", "socket"] {
+        let errors = [store.len(key).unwrap_err(), store.get(key).unwrap_err(), store.open(key).unwrap_err()];
+        for e in errors {
+            assert!(
+                e.kind() == ErrorKind::Io && e.to_string().contains(key.trim_end_matches("/0")),
+                "{key}: {e}"
+            );
+        }
+    }
+    assert_eq!(store.search("").unwrap().objects, ["loop", "socket"]);
+    assert!(!store.delete("folder").unwrap());
+}
+
 #[cfg(unix)]
 #[test]
 fn a_directory_is_not_left() {

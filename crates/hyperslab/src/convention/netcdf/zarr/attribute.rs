@@ -1,25 +1,27 @@
-//! Attributes of JSON, typed as recorded. Where no type is recorded, or the value is not of it: the smallest type of
-//! netCDF, from `int` on, that holds the value without loss.
+//! Attributes of JSON, typed as recorded; a value that is not of the recorded type is an error of its attribute. Where no
+//! type is recorded: the smallest type of netCDF, from `int` on, that holds the value without loss.
 
 use crate::dtype::{ByteOrder, CharSet, DType, IntegerType, StringPadding};
+use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Json, base64};
 use crate::model::{Attribute, Dataspace};
 use std::fmt::{self, Write};
 
 /// `inferred` is the attribute as Zarr alone tells it, `spelled` its value, `recorded` its type in NCZarr; `fill` is the
-/// type of the elements that it stands for, if it does.
+/// type of the elements that it stands for, if it does. Fails if the value is not of the recorded type.
 pub(super) fn typed(
     inferred: Attribute,
     spelled: &Json,
     recorded: Option<&str>,
     fill: Option<&DType>,
-) -> Attribute {
-    let found = fill.and_then(|dtype| fill_value(dtype, spelled)).or_else(|| as_recorded(recorded?, spelled));
-    let (dtype, space, data) = match found.or_else(|| narrowed(&inferred, spelled)) {
-        Some(found) => found,
-        None => return inferred,
+) -> Result<Attribute> {
+    let found = match (fill.and_then(|dtype| fill_value(dtype, spelled)), recorded) {
+        (Some(found), _) => Some(found),
+        (None, Some(recorded)) => Some(as_recorded(recorded, spelled)?),
+        (None, None) => narrowed(&inferred, spelled),
     };
-    Attribute { name: inferred.name, dtype, space, data: data.into(), order: inferred.order }
+    let Some((dtype, space, data)) = found else { return Ok(inferred) };
+    Ok(Attribute { name: inferred.name, dtype, space, data: data.into(), order: inferred.order })
 }
 
 /// The fill value of an array of numbers as the attribute `_FillValue`; `None` if it has none.
@@ -44,19 +46,10 @@ fn text(text: String) -> Stored {
     (text_type(text.len()), space, text.into_bytes())
 }
 
-/// A list of strings. `None` if one long string among many short ones would take memory for all of them.
+/// A list of strings; see [`DType::of_texts`].
 fn strings(texts: &[&str]) -> Option<Stored> {
-    let size = texts.iter().map(|t| t.len()).max().unwrap_or(0).max(1);
-    let given: usize = texts.iter().map(|t| t.len()).sum();
-    if size.saturating_mul(texts.len()) > (1 << 20) + given.saturating_mul(64) {
-        return None;
-    }
-    let mut data = Vec::new();
-    for text in texts {
-        data.extend_from_slice(text.as_bytes());
-        data.resize(data.len() + size - text.len(), 0);
-    }
-    Some((text_type(size), list(texts.len()), data))
+    let (dtype, data) = DType::of_texts(texts)?;
+    Some((dtype, list(texts.len()), data))
 }
 
 /// The items of a list, or the value alone.
@@ -92,7 +85,11 @@ fn fill_value(dtype: &DType, spelled: &Json) -> Option<Stored> {
 }
 
 /// A value of a recorded type: a code of NumPy, or in the drafts of version 3 a name of Zarr's.
-fn as_recorded(recorded: &str, spelled: &Json) -> Option<Stored> {
+fn as_recorded(recorded: &str, spelled: &Json) -> Result<Stored> {
+    let wrong = || {
+        let text: String = spelled.to_string().chars().take(80).collect();
+        Error::new(ErrorKind::Corrupt, format!("its value {text} is none of its recorded type {recorded:?}"))
+    };
     let bare = recorded.trim_start_matches(['<', '>', '|', '=']);
     let is_text = recorded.starts_with('>') && bare == "S1" || matches!(bare, "U1" | "J0" | "char" | "json");
     let is_string = bare == "string"
@@ -100,17 +97,19 @@ fn as_recorded(recorded: &str, spelled: &Json) -> Option<Stored> {
             .strip_prefix(['S', 'r'])
             .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
     if is_text {
-        return Some(text(match spelled {
-            Json::Text(text) => text.clone(),
-            other => Text(other).to_string(),
-        }));
+        return match spelled {
+            Json::Text(value) => Ok(text(value.clone())),
+            other => Ok(text(Text(other).to_string())),
+        };
     }
     if is_string {
         let texts: Option<Vec<&str>> = items(spelled).iter().map(Json::as_str).collect();
-        return strings(&texts?);
+        return texts.and_then(|texts| strings(&texts)).ok_or_else(wrong);
     }
-    let dtype = DType::from_numpy(recorded).or_else(|| DType::from_zarr(recorded, ByteOrder::Little))?;
-    numbers(&dtype, spelled)
+    let dtype = DType::from_numpy(recorded).or_else(|| DType::from_zarr(recorded, ByteOrder::Little));
+    let dtype = dtype.filter(|dtype| matches!(dtype, DType::Integer(_) | DType::Float(_)));
+    let dtype = dtype.ok_or_else(|| Error::unsupported(format_args!("its recorded type {recorded:?}")))?;
+    numbers(&dtype, spelled).ok_or_else(wrong)
 }
 
 /// The inferred value in netCDF's types: integers of four bytes where these hold all of them, truth values as bytes.

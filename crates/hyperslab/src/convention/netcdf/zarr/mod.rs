@@ -284,7 +284,8 @@ impl Zarr {
             let Some(&spelled) = spellings.get(name) else { return Some(Ok(entry)) };
             let recorded = types.get(name).and_then(|word| word.as_str());
             let dtype = dtype.filter(|_| name == "_FillValue");
-            Some(Ok(attribute::typed(entry, spelled, recorded, dtype)))
+            let name = entry.name.clone();
+            Some(attribute::typed(entry, spelled, recorded, dtype).map_err(|e| (Some(name), e)))
         });
         let mut typed: Vec<AttributeEntry> = typed.collect();
         if let (Some(dtype), Some(spelled)) = (dtype, documents.metadata.get("fill_value"))

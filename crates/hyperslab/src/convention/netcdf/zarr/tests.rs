@@ -147,7 +147,10 @@ fn attributes_have_the_recorded_type_or_one_without_loss() {
         let all = view.hierarchy().attributes(&view.hierarchy().root()).unwrap();
         let inferred: Attribute = all.into_iter().next().unwrap().unwrap();
         let fill = fill.map(|code| DType::from_numpy(code).unwrap());
-        let a = attribute::typed(inferred, &json, recorded, fill.as_ref());
+        let a = match attribute::typed(inferred, &json, recorded, fill.as_ref()) {
+            Ok(a) => a,
+            Err(e) => return format!("{}: {}", e.code(), e.message()),
+        };
         let space = match &a.space {
             Dataspace::Null => "none".into(),
             space => format!("{:?}", space.dims()),
@@ -170,9 +173,20 @@ fn attributes_have_the_recorded_type_or_one_without_loss() {
         ("\"\"", Some("char"), None, "str1:utf8:nullpad none "),
         ("\"ab\"", Some("|S128"), None, "str2:utf8:nullpad [1] ab"),
         ("[\"ab\", \"c\"]", Some("|S128"), None, "str2:utf8:nullpad [2] abc~"),
+        ("[]", Some("<i4"), None, "i32le [0] "),
+        ("[]", Some("<f4"), None, "f32le [0] "),
+        ("\"ab\\u0000\"", Some(">S1"), None, "str3:utf8:nullpad [] ab~"),
         // Not of its type.
-        ("300", Some("<i1"), None, "i32le [1] 2c010000"),
-        ("1.5", Some("<i4"), None, "f64le [] 000000000000f83f"),
+        ("300", Some("<i1"), None, "E_CORRUPT: its value 300 is none of its recorded type \"<i1\""),
+        ("1.5", Some("<i4"), None, "E_CORRUPT: its value 1.5 is none of its recorded type \"<i4\""),
+        ("1e39", Some("<f4"), None, "E_CORRUPT: its value 1e39 is none of its recorded type \"<f4\""),
+        (
+            "[1, 1e400]",
+            Some("<f8"),
+            None,
+            "E_CORRUPT: its value [1,1e400] is none of its recorded type \"<f8\"",
+        ),
+        ("1", Some("<q4"), None, "E_UNSUPPORTED: not supported: its recorded type \"<q4\""),
         // Nothing is recorded.
         ("[1, -2]", None, None, "i32le [2] 01000000feffffff"),
         ("4000000000", None, None, "u32le [1] 00286bee"),
