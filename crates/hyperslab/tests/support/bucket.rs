@@ -32,6 +32,11 @@ pub const ENDLESS: u16 = 7;
 pub const CIRCLE: u16 = 8;
 pub const NOTHING_MORE: u16 = 9;
 pub const THE_SAME: u16 = 10;
+/// What was asked for is done, and the answer lost: the connection breaks, or the server says 503. Somebody else writes the
+/// object first, and the answer is 503.
+pub const LOST: u16 = 11;
+pub const DONE_503: u16 = 12;
+pub const OVERTAKEN_503: u16 = 13;
 
 const DATE: &str = "Mon, 02 Jan 2006 15:04:05 GMT";
 
@@ -42,6 +47,8 @@ struct Shared {
     /// Statuses of the next answers, the last one first, and how often the last of all is repeated.
     faults: Mutex<Vec<(u16, usize)>>,
     log: Mutex<Vec<Request>>,
+    /// Parts of objects by the name of the upload and their numbers.
+    uploads: Mutex<HashMap<String, BTreeMap<usize, Vec<u8>>>>,
     /// Bytes of answers without end that were taken.
     endless: Mutex<usize>,
 }
@@ -91,6 +98,16 @@ impl Bucket {
         *self.shared.faults.lock().unwrap() = vec![(status, times)];
     }
 
+    /// The same, of requests behind the next `first` ones.
+    pub fn fail_behind(&self, first: usize, status: u16, times: usize) {
+        *self.shared.faults.lock().unwrap() = vec![(status, times), (0, first)];
+    }
+
+    /// Uploads that were neither completed nor given up.
+    pub fn uploads(&self) -> usize {
+        self.shared.uploads.lock().unwrap().len()
+    }
+
     /// Bytes of answers without end that anybody took.
     pub fn endless(&self) -> usize {
         *self.shared.endless.lock().unwrap()
@@ -127,10 +144,13 @@ fn serve(stream: TcpStream, dialect: Dialect, shared: &Shared) -> std::io::Resul
         let mut request = Request { method, target, headers };
         shared.log.lock().unwrap().push(request.clone());
         let mut faults = shared.faults.lock().unwrap();
+        while faults.len() > 1 && faults.last().is_some_and(|(_, times)| *times == 0) {
+            faults.pop();
+        }
         let fault = match faults.last_mut() {
             Some((status, times)) if *times > 0 => {
                 *times -= 1;
-                Some(*status)
+                Some(*status).filter(|&status| status != 0)
             }
             _ => None,
         };
@@ -160,6 +180,27 @@ fn serve(stream: TcpStream, dialect: Dialect, shared: &Shared) -> std::io::Resul
                 ],
                 body: b"<!DOCTYPE html><html><title>Log in</title></html>".to_vec(),
             },
+            Some(LOST) => {
+                answer(&request, body, dialect, shared);
+                return Ok(());
+            }
+            Some(DONE_503) => {
+                answer(&request, body, dialect, shared);
+                said(503, "SlowDown", "it was done all the same")
+            }
+            Some(OVERTAKEN_503) => {
+                let headers: HashMap<_, _> = request
+                    .headers
+                    .clone()
+                    .into_iter()
+                    .filter(|(name, _)| !name.starts_with("if-"))
+                    .collect();
+                let headers =
+                    headers.into_iter().filter(|(name, _)| name != "x-goog-if-generation-match").collect();
+                let other = Request { headers, ..request.clone() };
+                answer(&other, b"somebody else's".to_vec(), dialect, shared);
+                said(503, "SlowDown", "somebody else was faster")
+            }
             Some(WHOLE) => {
                 request.headers.retain(|name, _| name != "range" && name != "x-ms-range");
                 answer(&request, body, dialect, shared)
@@ -265,6 +306,42 @@ fn answer(request: &Request, body: Vec<u8>, dialect: Dialect, shared: &Shared) -
     let (bucket, key) = path.split_once('/').unwrap_or((path, ""));
     if bucket != "bucket" {
         return said(404, "NoSuchBucket", "there is no such bucket");
+    }
+    let upload = query.get("uploadId").cloned();
+    if dialect == Dialect::S3 && request.method == "POST" && request.target.contains("?uploads") {
+        let mut changes = shared.changes.lock().unwrap();
+        *changes += 1;
+        let body = format!(
+            "<InitiateMultipartUploadResult><UploadId>{}</UploadId></InitiateMultipartUploadResult>",
+            *changes
+        );
+        shared.uploads.lock().unwrap().insert(changes.to_string(), BTreeMap::new());
+        return Answer { status: 200, headers: Vec::new(), body: body.into_bytes() };
+    }
+    if let Some(upload) = upload.filter(|_| dialect == Dialect::S3) {
+        let mut uploads = shared.uploads.lock().unwrap();
+        if request.method == "DELETE" {
+            uploads.remove(&upload);
+            return Answer { status: 204, headers: Vec::new(), body: Vec::new() };
+        }
+        let Some(parts) = uploads.get_mut(&upload) else { return said(404, "NoSuchUpload", "there is none") };
+        if request.method == "PUT" {
+            parts.insert(query["partNumber"].parse().unwrap(), body);
+            let tag = format!("\"part{}\"", query["partNumber"]);
+            return Answer { status: 200, headers: vec![("ETag", tag)], body: Vec::new() };
+        }
+        let text = String::from_utf8(body).unwrap();
+        assert_eq!(text.matches("<PartNumber>").count(), parts.len(), "{text}");
+        let whole = std::mem::take(parts).into_values().collect::<Vec<_>>().concat();
+        uploads.remove(&upload);
+        let mut changes = shared.changes.lock().unwrap();
+        *changes += 1;
+        shared.objects.lock().unwrap().insert(key.to_owned(), (whole, *changes));
+        let body = format!(
+            "<CompleteMultipartUploadResult><ETag>&quot;{}&quot;</ETag></CompleteMultipartUploadResult>",
+            *changes
+        );
+        return Answer { status: 200, headers: Vec::new(), body: body.into_bytes() };
     }
     if request.method == "POST" {
         // Many at a time are deleted, which one is too.

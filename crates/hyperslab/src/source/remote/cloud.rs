@@ -4,6 +4,7 @@ mod client;
 mod get;
 mod list;
 mod place;
+mod put;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -16,20 +17,17 @@ use super::progress::Room;
 use super::runtime::{all, engine};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
-use crate::source::store::{
-    Get, Listing, Part, Precondition, Store, Version, check_key, check_prefix, refused,
-};
+use crate::source::store::{Get, Listing, Part, Precondition, Store, Version, check_key, check_prefix};
 use crate::source::{ByteRange, ReadHints, Source, Traffic};
 use bytes::Bytes;
 use client::Client;
 use get::{Found, Wanted, failed, get};
 use list::list;
 use object_store::path::Path;
-use object_store::{
-    Error as CloudError, ListResult, ObjectMeta, ObjectStoreExt, PutMode, PutOptions, UpdateVersion,
-};
+use object_store::{ListResult, ObjectMeta, ObjectStoreExt};
 pub use place::CloudPlace;
 use place::Provider;
+use put::{Written, put};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -160,30 +158,9 @@ impl Store for CloudStore {
     }
 
     fn put(&self, key: &str, bytes: Bytes, when: &Precondition) -> Result<Version> {
-        let full = self.full(key)?;
-        let (store, path, name) = (self.client.store()?, path(&full)?, self.client.name(&full));
-        let mode = match when {
-            Precondition::None => PutMode::Overwrite,
-            Precondition::Absent => PutMode::Create,
-            Precondition::Matches(Version(tag)) => {
-                PutMode::Update(UpdateVersion { e_tag: Some(tag.clone()), version: Some(tag.clone()) })
-            }
-        };
-        let (when, shown, provider) = (when.clone(), key.to_owned(), self.client.provider());
-        engine()?.run(async move {
-            match store.put_opts(&path, bytes.into(), PutOptions { mode, ..PutOptions::default() }).await {
-                Ok(done) => Ok(version(provider, done.e_tag, done.version)),
-                Err(CloudError::AlreadyExists { .. } | CloudError::Precondition { .. })
-                    if when != Precondition::None =>
-                {
-                    Err(refused(&shown, &when))
-                }
-                Err(CloudError::NotFound { .. }) if matches!(when, Precondition::Matches(_)) => {
-                    Err(refused(&shown, &when))
-                }
-                Err(e) => Err(failed(&name, e)),
-            }
-        })
+        let (client, store, key_in_bucket) = (self.client.clone(), self.client.store()?, self.full(key)?);
+        let (shown, when) = (key.to_owned(), when.clone());
+        engine()?.run(put(Written { client, store, key: key_in_bucket, shown, bytes, when }))
     }
 
     fn delete(&self, key: &str) -> Result<bool> {

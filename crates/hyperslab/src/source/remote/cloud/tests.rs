@@ -276,3 +276,86 @@ fn answers_are_bounded_alone_and_together() {
     // Alone it has room.
     assert_eq!(narrow.get_within("a", 20_000).unwrap().unwrap().len(), 5000);
 }
+
+#[test]
+fn a_write_whose_answer_is_lost_is_known_to_be_done() {
+    for dialect in DIALECTS {
+        let bucket = Bucket::start(dialect);
+        let store = store(&bucket, dialect, "");
+        for (n, fault) in [bucket::LOST, bucket::DONE_503].into_iter().enumerate() {
+            let key = format!("k{n}");
+            bucket.fail(fault, 1);
+            let first = store.put(&key, "one".into(), &Precondition::Absent).unwrap();
+            assert_eq!(store.version(&key).unwrap(), Some(first.clone()), "{dialect:?} {fault}");
+            bucket.fail(fault, 1);
+            let second = store.put(&key, "two".into(), &Precondition::Matches(first.clone())).unwrap();
+            assert_eq!(store.version(&key).unwrap(), Some(second), "{dialect:?} {fault}");
+            assert_eq!(store.get(&key).unwrap().unwrap(), "two");
+            // Without a further try a precondition that does not hold is one, whatever is there.
+            let refused = store.put(&key, "two".into(), &Precondition::Absent).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::AlreadyExists, "{dialect:?}: {refused}");
+            let refused = store.put(&key, "two".into(), &Precondition::Matches(first)).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Changed, "{dialect:?}: {refused}");
+        }
+    }
+}
+
+#[test]
+fn races_have_one_winner() {
+    for dialect in DIALECTS {
+        let bucket = Bucket::start(dialect);
+        let store = store(&bucket, dialect, "");
+        // Somebody else was faster, and the server too busy to say so.
+        bucket.fail(bucket::OVERTAKEN_503, 1);
+        let lost = store.put("k", "ours".into(), &Precondition::Absent).unwrap_err();
+        assert_eq!(lost.kind(), ErrorKind::AlreadyExists, "{dialect:?}: {lost}");
+        let version = store.version("k").unwrap().unwrap();
+        bucket.fail(bucket::OVERTAKEN_503, 1);
+        let lost = store.put("k", "ours".into(), &Precondition::Matches(version)).unwrap_err();
+        assert_eq!(lost.kind(), ErrorKind::Changed, "{dialect:?}: {lost}");
+        assert_eq!(store.get("k").unwrap().unwrap(), "somebody else's");
+        // Adding one under a precondition loses none of them.
+        store.put("n", "0".into(), &Precondition::Absent).unwrap();
+        let add = || loop {
+            let version = store.version("n").unwrap().unwrap();
+            let n: u32 = std::str::from_utf8(&store.get("n").unwrap().unwrap()).unwrap().parse().unwrap();
+            match store.put("n", (n + 1).to_string().into(), &Precondition::Matches(version)) {
+                Ok(_) => break,
+                Err(e) => assert_eq!(e.kind(), ErrorKind::Changed, "{dialect:?}: {e}"),
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..5).for_each(|_| add()));
+            }
+        });
+        assert_eq!(store.get("n").unwrap().unwrap(), "20", "{dialect:?}");
+    }
+}
+
+#[test]
+fn long_objects_are_sent_in_parts() {
+    let bucket = Bucket::start(Dialect::S3);
+    let store = store(&bucket, Dialect::S3, "");
+    let long: Bytes = (0..70u32 << 18).flat_map(u32::to_le_bytes).collect::<Vec<u8>>().into();
+    let version = store.put("long", long.clone(), &Precondition::None).unwrap();
+    assert_eq!(store.version("long").unwrap(), Some(version.clone()));
+    assert!(store.get("long").unwrap().unwrap() == long);
+    let sent = bucket.log().iter().filter(|r| r.target.contains("partNumber=")).count();
+    assert_eq!((sent, bucket.uploads()), (5, 0));
+    // A part that fails once is sent again; one that never gets there leaves nothing behind.
+    bucket.fail(503, 1);
+    store.put("long", long.clone(), &Precondition::None).unwrap();
+    let before = bucket.log().len();
+    bucket.fail(403, 3);
+    let refused = store.put("other", long.clone(), &Precondition::None).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Permission, "{refused}");
+    assert!(bucket.log().len() > before);
+    bucket.fail_behind(1, 403, 3);
+    let refused = store.put("other", long.clone(), &Precondition::None).unwrap_err();
+    assert!(refused.kind() == ErrorKind::Permission && refused.to_string().contains("part "), "{refused}");
+    assert_eq!((store.len("other").unwrap(), bucket.uploads()), (None, 0));
+    // Under a precondition it goes as one.
+    store.put("long", long.clone(), &Precondition::Matches(store.version("long").unwrap().unwrap())).unwrap();
+    assert_eq!(store.put("long", long, &Precondition::Absent).unwrap_err().kind(), ErrorKind::AlreadyExists);
+}

@@ -1,5 +1,6 @@
 //! The requests of a client, counted and watched: what answers is held to what it may answer.
 
+use super::put::Tries;
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::remote::failure;
 use crate::source::remote::progress::{Progress, patience};
@@ -58,7 +59,14 @@ impl HttpService for Watched {
         Box::pin(async move {
             self.meter.requests.fetch_add(1, Ordering::Relaxed);
             let asked = Asked::of(&request);
-            let patience = patience(&self.options, request.body().content_length());
+            if let Some(tries) = request.extensions().get::<Tries>() {
+                tries.again();
+            }
+            let mut patience = patience(&self.options, request.body().content_length());
+            if asked.completes {
+                // Stores may take minutes to put parts together.
+                patience = patience.saturating_mul(10);
+            }
             let begun = Instant::now();
             let answer = match tokio::time::timeout(patience, self.inner.execute(request)).await {
                 Ok(answer) => answer,
@@ -97,6 +105,8 @@ struct Asked {
     /// Whether it is a look at an object, or a read.
     object: bool,
     ranged: bool,
+    /// Whether it makes one object of parts.
+    completes: bool,
 }
 
 impl Asked {
@@ -106,6 +116,7 @@ impl Asked {
         let method = request.method().as_str();
         Asked {
             url: request.uri().to_string(),
+            completes: method == "POST" && query.contains("uploadId="),
             object: matches!(method, "GET" | "HEAD") && !listing,
             ranged: method == "GET"
                 && request.headers().keys().any(|name| name == RANGE || name == "x-ms-range"),
