@@ -361,7 +361,7 @@ pub(crate) enum RowFormat {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hyperslab follow run.h5::/counts                          until the writer closes the file\n  hyperslab follow run.h5 -d time -d counts --format json   rows of both, side by side\n  hyperslab follow run.h5::/image --from end --rows 1 --format raw > next.bin\n  hyperslab follow https://host/run.h5::/counts --interval 1000 --idle-timeout 60\n\nA row is one index of the first axis. Each comes once, in order, when all of it is written. The last line on stderr\nsays how many came, how long they took to be seen, and why it stopped.\n\nOnly a file that a SWMR writer has open says when it is closed. Any other (HDF5 without SWMR, also a finished one,\nnetCDF-3, Zarr) is waited for without end: give --idle-timeout or --rows. A file that is damaged and does not change\nis an error (exit 2) after the idle timeout, or after 100 looks and 10 s while no process is seen to write it."
+    after_help = "Examples:\n  hyperslab follow run.h5::/counts                          until the writer closes the file\n  hyperslab follow run.h5 -d time -d counts --format json   rows of both, side by side\n  hyperslab follow run.h5::/image --from end --rows 1 --format raw > next.bin\n  hyperslab follow https://host/run.h5::/counts --interval 1000 --idle-timeout 60\n\nA row is one index of the first axis. Each comes once, in order, when all of it is written. The last line on stderr\nsays how many came, how long they took to be seen, and why it stopped.\n\nA row with fill values in it comes when its writer has gone on to a later row, or has closed the file: what was never\nwritten is fill too. Without that, --settle S takes what has not changed for S seconds as written; rows that were announced\nand did not come are counted in the last line, and exit code 1 says that there are such.\n\nOnly a file that a SWMR writer has open says when it is closed. Any other (HDF5 without SWMR, also a finished one,\nnetCDF-3, Zarr) is waited for without end: give --idle-timeout or --rows. A file that is damaged and does not change\nis an error (exit 2) after the idle timeout, or after 100 looks and 10 s while no process is seen to write it."
 )]
 pub(crate) struct Follow {
     /// FILE::/path, or FILE with -d.
@@ -379,6 +379,9 @@ pub(crate) struct Follow {
     /// Stop when looking found no row for so many seconds. The file of a writer that died never says that it is closed.
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) idle_timeout: Option<std::time::Duration>,
+    /// Take what has not changed for so many seconds as all that its writer wrote: rows with fill values in them too.
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub(crate) settle: Option<std::time::Duration>,
     /// Stop after so many rows.
     #[arg(long, value_name = "N")]
     pub(crate) rows: Option<u64>,

@@ -10,7 +10,8 @@ use hyperslab::model::Value;
 use hyperslab::{Cancel, Error, OpenOptions};
 use std::time::Duration;
 
-pub(crate) fn run(arguments: &Follow, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
+/// Follows arrays; false if rows were announced that never came.
+pub(crate) fn run(arguments: &Follow, options: &OpenOptions, out: &mut Out) -> Outcome<bool> {
     let address = &arguments.address;
     let mut paths: Vec<&str> = arguments.datasets.iter().map(String::as_str).collect();
     if !paths.is_empty() && address.path != "/" {
@@ -27,6 +28,7 @@ pub(crate) fn run(arguments: &Follow, options: &OpenOptions, out: &mut Out) -> O
         .with_cancel(cancel)
         .with_open(options.clone());
     wanted.idle = arguments.idle_timeout;
+    wanted.settle = arguments.settle;
     wanted.rows = arguments.rows;
     let mut follow = hyperslab::follow::follow(address.clone(), &paths, wanted)?;
     let mut written = 0;
@@ -40,20 +42,28 @@ pub(crate) fn run(arguments: &Follow, options: &OpenOptions, out: &mut Out) -> O
                 };
                 output::say(format_args!("note: {path} has {to} rows, it had {from}; {on}"));
             }
-            Event::Replaced => {
-                output::say(format_args!("note: another file took the place of {}", address.file))
+            Event::Replaced { left } => {
+                let lost = match left {
+                    0 => String::new(),
+                    n => format!("; {n} rows that the old one announced were not written"),
+                };
+                let from = if let From::Row(row) = arguments.from { row } else { 0 };
+                output::say(format_args!(
+                    "note: another file took the place of {}, or it is written anew{lost}; going on from its row {from}",
+                    address.file
+                ));
             }
             _ => {}
         }
         Ok(())
     });
+    let mut stats = follow.stats();
     if !matches!(done, Err(Failure::ClosedPipe)) {
-        let mut stats = follow.stats();
         stats.waiting += stats.rows.saturating_sub(written);
         stats.rows = written;
         output::say(summary(&stats, follow.fault()));
     }
-    done
+    done.map(|()| stats.stop != Some(Stop::Idle) || stats.waiting == 0)
 }
 
 /// What was done, in one line.
@@ -63,7 +73,7 @@ fn summary(stats: &FollowStats, fault: Option<&Error>) -> String {
         (0, 0) => String::new(),
         (0, n) => format!(", {n} more not asked for"),
         (n, _) if stats.stop == Some(Stop::Cancelled) => format!(", {n} announced and not printed"),
-        (n, _) => format!(", {n} announced and not yet written"),
+        (n, _) => format!(", {n} announced and not written as far as can be told"),
     };
     let fault = fault.map_or(String::new(), |e| format!("; the last look failed: {e}"));
     let stop = match stats.stop {

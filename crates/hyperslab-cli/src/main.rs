@@ -45,7 +45,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
         Command::Info(info) => info::run(info, &options, &mut out).map(|()| true),
         Command::Describe(describe) => describe::run(describe, &options, &mut out),
         Command::Dump(dump) => dump::run(dump, &options, &mut out),
-        Command::Follow(follow) => follow::run(follow, &options, &mut out).map(|()| true),
+        Command::Follow(follow) => follow::run(follow, &options, &mut out),
         Command::Get(get) => get::run(get, &options, &mut out).map(|()| true),
         Command::Plan(plan) => plan::run(plan, &options, &mut out).map(|()| true),
         Command::Check(check) => check::run(check, &options, &mut out),

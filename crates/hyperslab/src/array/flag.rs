@@ -18,14 +18,19 @@ pub struct Cleared {
     pub end: (u64, u64),
 }
 
-/// Whether a process of this machine has a file open to write it, as far as can be told: `None` where that is not at all,
-/// or only of some processes. A writer on another machine is not seen.
+/// Whether a process of this machine, this one included, has a file open to write it, as far as can be told: `None` where that
+/// is not at all, or only of some processes. A writer on another machine is not seen, nor one in another container.
 pub fn is_being_written(path: &Path) -> Option<bool> {
+    has_writer(path, None)
+}
+
+/// The same, where `own` is a file that this process has open for other reasons.
+fn has_writer(path: &Path, own: Option<&File>) -> Option<bool> {
     #[cfg(target_os = "linux")]
-    return linux::is_being_written(path);
+    return linux::has_writer(path, own);
     #[cfg(not(target_os = "linux"))]
     {
-        let _ = path;
+        let _ = (path, own);
         None
     }
 }
@@ -37,12 +42,12 @@ pub fn is_being_written(path: &Path) -> Option<bool> {
 /// is one write. Fails with [`ErrorKind::Permission`] while a writer has the file locked or has it open, and where it cannot
 /// be told whether one has, unless `gone` vouches for it: a flag that is cleared under a writer lets a second one in.
 pub fn clear_writer_flags(path: &Path, gone: bool) -> Result<Option<Cleared>> {
-    clear(path, is_being_written, gone)
+    clear(path, |own| has_writer(path, Some(own)), gone)
 }
 
 fn clear(
     path: &Path,
-    is_being_written: impl Fn(&Path) -> Option<bool>,
+    is_being_written: impl Fn(&File) -> Option<bool>,
     gone: bool,
 ) -> Result<Option<Cleared>> {
     let name = path.display();
@@ -70,7 +75,7 @@ fn clear(
         return Ok(None);
     }
     // A SWMR writer holds no lock while it writes.
-    match is_being_written(path) {
+    match is_being_written(&file) {
         Some(true) => return Err(alive()),
         Some(false) => {}
         None if gone => {}
@@ -130,16 +135,23 @@ fn save(path: &Path, bytes: &[u8]) -> Result<PathBuf> {
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
     use std::os::unix::fs::MetadataExt;
     use std::path::Path;
 
     /// Looks at the open files of all processes.
-    pub(super) fn is_being_written(path: &Path) -> Option<bool> {
+    pub(super) fn has_writer(path: &Path, own: Option<&File>) -> Option<bool> {
         let wanted = std::fs::metadata(path).ok()?;
-        let mut all = true;
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        // A folder of processes that shows only those of this user looks as if there were no others.
+        let mut all = Path::new("/proc/1").exists()
+            && !hides_processes(&read("/proc/self/mounts"), &read("/proc/self/status"));
+        let (this, own) = (std::process::id().to_string(), own.map(|file| file.as_raw_fd().to_string()));
         for process in std::fs::read_dir("/proc").ok()?.flatten() {
             let folder = process.path();
-            if !process.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit()) {
+            let number = process.file_name().to_string_lossy().into_owned();
+            if !number.bytes().all(|b| b.is_ascii_digit()) {
                 continue;
             }
             // Processes of others do not show their files.
@@ -156,18 +168,71 @@ mod linux {
                 if (open.dev(), open.ino()) != (wanted.dev(), wanted.ino()) {
                     continue;
                 }
+                let descriptor = file.file_name();
+                if number == this && own.as_deref() == Some(&*descriptor.to_string_lossy()) {
+                    continue;
+                }
                 let info =
-                    std::fs::read_to_string(folder.join("fdinfo").join(file.file_name())).unwrap_or_default();
+                    std::fs::read_to_string(folder.join("fdinfo").join(descriptor)).unwrap_or_default();
                 let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-                let flags = flags.and_then(|f| u32::from_str_radix(f.trim(), 8).ok()).unwrap_or(0);
-                let own = process.file_name().to_string_lossy() == std::process::id().to_string();
-                // The last two bits: 0 is for reading only.
-                if flags & 3 != 0 && !own {
-                    return Some(true);
+                match flags.and_then(|f| u32::from_str_radix(f.trim(), 8).ok()) {
+                    // The last two bits: 0 is for reading only.
+                    Some(flags) if flags & 3 == 0 => {}
+                    Some(_) => return Some(true),
+                    // It was closed meanwhile, or nobody says what for it is open.
+                    None => all &= !file.path().exists(),
                 }
             }
         }
         all.then_some(false)
+    }
+
+    /// Whether the mounts of this machine hide processes of others from this one, whose status this is.
+    pub(super) fn hides_processes(mounts: &str, status: &str) -> bool {
+        let mut fields = mounts.lines().map(|line| line.split(' '));
+        let options = fields.find_map(|mut line| {
+            let (kind, options) = (line.nth(1) == Some("/proc"), line.nth(1));
+            options.filter(|_| kind)
+        });
+        let hidden =
+            options.unwrap_or_default().split(',').filter_map(|option| option.strip_prefix("hidepid="));
+        let hidden = hidden.last().is_some_and(|how| !matches!(how, "0" | "off"));
+        // The second of the four is what counts: the effective user.
+        let user = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        hidden && user.and_then(|ids| ids.split_whitespace().nth(1)) != Some("0")
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod process_tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_in_this_process_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let file = File::create(&path).unwrap();
+        assert_eq!(is_being_written(&path), Some(true));
+        assert_ne!(has_writer(&path, Some(&file)), Some(true));
+        let reader = File::open(&path).unwrap();
+        drop(file);
+        assert_ne!(is_being_written(&path), Some(true));
+        drop(reader);
+    }
+
+    #[test]
+    fn processes_that_are_hidden_are_not_taken_for_gone() {
+        let mounts =
+            |options: &str| format!("/dev/sda / ext4 rw 0 0\nproc /proc proc rw,nosuid{options} 0 0\n");
+        let status =
+            |user: u32| format!("Name:\tx\nUid:\t{user}\t{user}\t{user}\t{user}\nGid:\t0\t0\t0\t0\n");
+        let hides = |options: &str, user| linux::hides_processes(&mounts(options), &status(user));
+        for options in [",hidepid=2", ",gid=4,hidepid=invisible", ",hidepid=4,x", ",hidepid=1"] {
+            assert!(hides(options, 1000) && !hides(options, 0), "{options}");
+        }
+        assert!(!hides("", 1000) && !hides(",hidepid=0", 1000));
+        assert!(!linux::hides_processes("", ""));
     }
 }
 

@@ -24,19 +24,46 @@ pub fn open_swmr(address: impl Into<Address>) -> Result<File> {
 
 /// The same with options.
 pub fn open_swmr_with(address: impl Into<Address>, options: &OpenOptions) -> Result<File> {
-    let address = address.into();
-    if let Some(source) = Location::growing(&address, options)? {
-        let file = open_source(source, Neighbours::none(), name(&address), options)?;
-        if file.is_swmr_read() {
-            return Ok(file);
+    Ok(Origin::open(&address.into(), options)?.0)
+}
+
+/// Where the bytes of a file come from that is read while it is written.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    source: Arc<dyn Source>,
+    neighbours: Neighbours,
+}
+
+impl Origin {
+    /// Opens the file of an address, as [`open_swmr_with`] does; no origin is given of a store.
+    pub(crate) fn open(address: &Address, options: &OpenOptions) -> Result<(File, Option<Origin>)> {
+        if let Some(source) = Location::growing(address, options)? {
+            let origin = Origin { source, neighbours: Neighbours::none() };
+            let file = origin.reopen(address, options)?;
+            if file.is_swmr_read() {
+                return Ok((file, Some(origin)));
+            }
+        }
+        match Location::open(address, options)? {
+            Location::File(source, neighbours) => {
+                let origin = Origin { source, neighbours };
+                Ok((origin.reopen(address, options)?, Some(origin)))
+            }
+            Location::Store(store) => {
+                let hierarchy = store_hierarchy(store, options)?;
+                Ok((File::from_hierarchy(hierarchy, name(address), options), None))
+            }
         }
     }
-    match Location::open(&address, options)? {
-        Location::File(source, neighbours) => open_source(source, neighbours, name(&address), options),
-        Location::Store(store) => {
-            let hierarchy = store_hierarchy(store, options)?;
-            Ok(File::from_hierarchy(hierarchy, name(&address), options))
-        }
+
+    /// Opens the same file once more, wherever its name leads to now.
+    pub(crate) fn reopen(&self, address: &Address, options: &OpenOptions) -> Result<File> {
+        open_source(self.source.clone(), self.neighbours.clone(), name(address), options)
+    }
+
+    /// Whether its name still leads to it.
+    pub(crate) fn is_current(&self) -> Result<bool> {
+        self.source.is_current()
     }
 }
 

@@ -31,6 +31,7 @@ pub use file::{File, open, open_with};
 pub use flag::{Cleared, clear_writer_flags, is_being_written};
 pub use fragment::{Fragment, Mode};
 pub use group::{Group, NamedType, Object};
+pub(crate) use live::Origin;
 pub use live::{open_swmr, open_swmr_with};
 pub use location::Location;
 pub use options::{OpenOptions, ReadOptions};

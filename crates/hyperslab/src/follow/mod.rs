@@ -10,7 +10,9 @@
 //! - Over HTTP and in object stores the same holds; nothing is pinned or kept of a live file.
 
 mod delay;
+mod identity;
 mod row;
+mod settle;
 mod watch;
 
 use crate::array::{Address, Array, OpenOptions};
@@ -60,6 +62,9 @@ pub struct FollowOptions {
     pub idle: Option<Duration>,
     /// How long a fault of a file that does not change is waited for, and for 100 looks at least, before it is an error.
     pub patience: Duration,
+    /// Take what has not changed for so long as all that its writer wrote: rows that hold fill, and chunks that are missing,
+    /// are given as they are then. Without it they are not given before their writer has gone on or closed the file.
+    pub settle: Option<Duration>,
     /// Stop after so many rows.
     pub rows: Option<u64>,
     /// Stops it from another thread, or a signal handler.
@@ -77,6 +82,7 @@ impl Default for FollowOptions {
             interval: Duration::from_millis(100),
             idle: None,
             patience: Duration::from_secs(10),
+            settle: None,
             rows: None,
             cancel: Cancel::new(),
             batch: 16 << 20,
@@ -116,6 +122,14 @@ impl FollowOptions {
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// Takes what has not changed for so long as all that its writer wrote, rows that hold fill included. For files and
+    /// stores that are finished and do not say so; of a writer that pauses for longer, fill may be given.
+    #[must_use]
+    pub fn with_settle(mut self, settle: Duration) -> Self {
+        self.settle = Some(settle);
         self
     }
 
@@ -163,8 +177,13 @@ pub enum Event {
         /// Rows now.
         to: u64,
     },
-    /// Another file took the place of the one that was followed, and is followed from the same row on.
-    Replaced,
+    /// Another file or store took the place of the one that was followed, or is written over it: rows that were given are not
+    /// there any more. Of a local file that was renamed or removed, the rows that were written came before. The new one is
+    /// followed from its first row on, or from the row that [`From::Row`] asks for.
+    Replaced {
+        /// Rows of the old one that were announced when it was last seen, and that were not given.
+        left: u64,
+    },
 }
 
 /// Rows that came.
@@ -212,8 +231,8 @@ pub enum Stop {
 pub struct FollowStats {
     /// Rows given.
     pub rows: u64,
-    /// Rows that the extents announced at the last look and that were not given: they are not written yet, unless it was
-    /// cancelled before.
+    /// Rows that the extents announced at the last look and that were not given: they are not written yet, or cannot be told
+    /// from such (they hold fill, and no later row was written), unless it was cancelled before.
     pub waiting: u64,
     /// Rows that were announced when as many as were wanted had come: nobody looked whether they are written.
     pub unwanted: u64,
@@ -270,7 +289,7 @@ pub fn follow(address: impl Into<Address>, paths: &[&str], options: FollowOption
     let address = address.into();
     let own = [address.path.as_str()];
     let paths = if paths.is_empty() { &own[..] } else { paths };
-    let watch = Watch::new(address.clone(), paths, options.open.clone());
+    let watch = Watch::new(address.clone(), paths, options.open.clone(), options.interval, options.settle);
     let mut follow = Follow {
         watch,
         next: None,
@@ -329,7 +348,13 @@ impl Follow {
         };
         match seen {
             Ok(()) => self.fault = None,
-            Err(e) => self.forgive(e, begun)?,
+            Err(e) => {
+                let early = e.kind() == ErrorKind::NotYet;
+                self.forgive(e, begun)?;
+                if !early {
+                    self.watch.distrust();
+                }
+            }
         }
         Ok(())
     }
@@ -387,39 +412,44 @@ impl Follow {
     }
 
     fn take(&mut self, look: Look, begun: Instant) -> Result<()> {
+        let asked = if let From::Row(row) = self.options.from { row } else { 0 };
         if look.replaced {
-            self.events.push_back(Event::Replaced);
+            self.events.push_back(Event::Replaced { left: std::mem::take(&mut self.stats.waiting) });
+            self.next = Some(asked);
+            self.unseen = Some(begun);
+            // Its rows come at once.
+            self.more = true;
+            return Ok(());
         }
         let mut next = self.next.unwrap_or(match self.options.from {
             From::Start => 0,
             From::End => look.rows,
             From::Row(row) => row,
         });
-        let asked = if let From::Row(row) = self.options.from { row } else { 0 };
         for (path, from, to) in look.shrunk {
             next = next.min(to).max(asked);
             self.events.push_back(Event::Shrunk { path, from, to });
         }
         self.next = Some(next);
         self.stats.waiting = look.rows.saturating_sub(next);
-        let before = self.unseen;
-        if self.stats.waiting == 0 {
+        let batch = self.batch()?;
+        let wanted = self.stats.waiting.min(batch);
+        let rows = if wanted == 0 { None } else { self.watch.rows(next, wanted, batch)? };
+        let Some(rows) = rows else {
             self.unseen = Some(begun);
-            return Ok(());
-        }
-        let wanted = self.stats.waiting.min(self.batch()?);
-        let Some(rows) = self.watch.rows(next, wanted)? else {
-            self.unseen = Some(begun);
+            // What took the place of the file comes at once.
+            self.more = self.watch.spent();
             return Ok(());
         };
         let rows = self.limited(rows)?;
+        self.watch.given(&rows)?;
         self.next = Some(next + rows.count);
         self.stats.rows += rows.count;
         self.stats.waiting -= rows.count;
         if self.options.rows.is_some_and(|most| self.stats.rows >= most) {
             self.stats.unwanted = std::mem::take(&mut self.stats.waiting);
         }
-        if let Some(before) = before {
+        if let Some(before) = self.watch.before().or(self.unseen) {
             self.delays.add(before.elapsed(), rows.count);
         }
         self.more = self.stats.waiting > 0;
@@ -471,7 +501,8 @@ impl Follow {
             .idle
             .zip(self.nothing)
             .map(|(idle, (first, _))| idle.saturating_sub(first.elapsed()));
-        let end = Instant::now() + idle.map_or(self.pause, |idle| idle.min(self.pause));
+        let pause = self.watch.due().map_or(self.pause, |due| due.min(self.pause));
+        let end = Instant::now() + idle.map_or(pause, |idle| idle.min(pause));
         while !self.options.cancel.is_cancelled() {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {

@@ -1,38 +1,119 @@
 //! Whether rows are written.
+//!
+//! Storage can hold rows that nobody wrote: extents are announced before they are filled, chunks of several rows are stored
+//! with one of them, arrays are made at full length. What was not written is fill then, and fill may also be what was written.
+//! So a row counts as written
+//!
+//! 1. when all its chunks are there and no element of it is fill; or
+//! 2. when in each column of chunks in which it holds fill a *later* row holds something else (its writer has moved past it)
+//!    and it holds the same after [`Known::window`]: what a writer changes in place is not seen whole at one moment; or
+//! 3. when the writer has closed the file.
+//!
+//! It is assumed that a writer goes through the rows of a column of chunks in their order, and that what it wrote before it
+//! went on is seen a window later. Anything else is *not yet*.
 
 use super::Part;
+use super::settle::{Head, Settling, digest};
 use crate::array::{Array, ReadOptions};
 use crate::error::{ErrorKind, Result};
 use crate::exec::MissingChunks;
-use crate::model::ChunkGrid;
+use crate::model::{ChunkGrid, Elements, Value};
 use crate::select::{Item, Selection, Slice};
 use crate::shape::{element_count, to_usize};
+use bytes::Bytes;
+use std::time::{Duration, Instant};
 
 /// What is known of the rows of an array before they are read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    /// Rows below this were announced before the writer went on: what they hold is what was written.
-    pub(super) settled: u64,
     /// Nobody writes any more: what is not there was never written.
     pub(super) closed: bool,
+    /// How long rows that hold fill must hold the same.
+    pub(super) window: Duration,
+    /// How many rows to look at for one that is later, beyond those that are read.
+    pub(super) ahead: u64,
+    /// When the last look began.
+    pub(super) before: Option<Instant>,
 }
 
-/// Reads as many of the rows `first..first + count` as are written, from the first one on; `None` if it is not.
-pub(super) fn read(array: &Array, first: u64, count: u64, known: Known) -> Result<Option<Part>> {
+/// What can be said of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No element is fill.
+    Written,
+    /// Where it holds fill a later row does not.
+    Passed,
+    /// It holds fill, and nothing says that it was written.
+    Open,
+}
+
+/// Reads as many of the rows `first..first + count` as are written, from the first one on; `None` if it is not. Rows that
+/// have to wait are noted.
+pub(super) fn read(
+    array: &Array,
+    first: u64,
+    count: u64,
+    known: Known,
+    settling: &mut Settling,
+) -> Result<Option<Part>> {
+    if known.closed {
+        return attempt(array, first, count, known, settling).map(Some);
+    }
+    let end = first.saturating_add(count);
+    match settling.head(first, known.window) {
+        Head::None => border(array, first, count, known, settling),
+        Head::Behind(at) => border(array, first, at.min(end) - first, known, settling),
+        Head::Waits(behind) => {
+            if behind < end {
+                border(array, behind, end - behind, known, settling)?;
+            }
+            Ok(None)
+        }
+        Head::Due(run) => {
+            let rows = match load(array, first, run.end - first, MissingChunks::NotYet) {
+                Ok(rows) => Some(rows),
+                Err(e) if is_early(&e) => None,
+                Err(e) => return Err(e),
+            };
+            let same = match &rows {
+                Some(rows) => run.is(rows.digest(0, run.end - first)?),
+                None => false,
+            };
+            settling.decide(same);
+            match rows.filter(|_| same) {
+                Some(rows) => Ok(Some(rows.part(array))),
+                None => border(array, first, count, known, settling),
+            }
+        }
+    }
+}
+
+/// Whether an error says that something is not written yet, or half.
+fn is_early(e: &crate::error::Error) -> bool {
+    e.kind() == ErrorKind::NotYet || e.is_torn()
+}
+
+/// Searches for the border between rows that are there and rows that are not: they are written in order.
+fn border(
+    array: &Array,
+    first: u64,
+    count: u64,
+    known: Known,
+    settling: &mut Settling,
+) -> Result<Option<Part>> {
     let mut best = None;
-    // Rows are written in order: where some are there and some are not, the border is searched for.
     let (mut low, mut high, mut wanted) = (0, count, count);
     loop {
-        match attempt(array, first, wanted, known) {
+        match attempt(array, first, wanted, known, settling) {
             Ok(part) => {
                 let got = part.rows();
                 if got < wanted {
-                    return if got > low { Ok(Some(part)) } else { Ok(best) };
+                    return Ok(if got > low { Some(part) } else { best });
                 }
                 low = wanted;
                 best = Some(part);
             }
-            Err(e) if !known.closed && (e.kind() == ErrorKind::NotYet || e.is_torn()) => {
+            Err(e) if is_early(&e) => {
                 // If even one row alone is torn, that is for the caller to count.
                 if wanted == 1 && e.kind() != ErrorKind::NotYet {
                     return Err(e);
@@ -48,30 +129,210 @@ pub(super) fn read(array: &Array, first: u64, count: u64, known: Known) -> Resul
     }
 }
 
-/// Reads all of these rows, and gives those in front of the first that may not be written yet, perhaps none.
-fn attempt(array: &Array, first: u64, count: u64, known: Known) -> Result<Part> {
+/// Reads all of these rows, gives those in front of the first that may not be written yet, perhaps none, and notes those
+/// behind them that have to wait.
+fn attempt(array: &Array, first: u64, count: u64, known: Known, settling: &mut Settling) -> Result<Part> {
+    let missing = if known.closed { MissingChunks::Fill } else { MissingChunks::NotYet };
+    let rows = load(array, first, count, missing)?;
+    if known.closed {
+        return Ok(rows.part(array));
+    }
+    let mut later = Vec::new();
+    let mut states = rows.states(array, first, settling.settled(), &mut later)?;
+    let behind = first.saturating_add(count);
+    let left = array.shape().first().copied().unwrap_or(0).saturating_sub(behind);
+    // What lies behind may say more of rows that hold fill.
+    if states.contains(&State::Open) && left > 0 {
+        match load(array, behind, known.ahead.clamp(1, left), MissingChunks::Fill) {
+            Ok(more) => {
+                later.clear();
+                more.states(array, behind, 0, &mut later)?;
+                states = rows.states(array, first, settling.settled(), &mut later)?;
+            }
+            Err(e) if is_early(&e) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    let run = |from: usize, good: &dyn Fn(State) -> bool| {
+        states.get(from..).unwrap_or_default().iter().take_while(|state| good(**state)).count()
+    };
+    let written = run(0, &|state| state == State::Written);
+    let waiting = run(written, &|state| state != State::Open);
+    let (from, to) = (written as u64, (written + waiting) as u64);
+    // Those that follow ones that wait come with them.
+    let noted = if settling.ends_at(first) { 0 } else { from };
+    if noted < to {
+        settling.note(first + noted, first + to, rows.digest(noted, to)?, known.before);
+    }
+    rows.part(array).first_rows(from)
+}
+
+/// Rows as they were read.
+struct Loaded {
+    shape: Vec<u64>,
+    bytes: Bytes,
+    elements: Elements,
+    fixed: bool,
+    /// Elements of a row.
+    width: usize,
+}
+
+/// Reads rows, whatever they hold.
+fn load(array: &Array, first: u64, count: u64, missing: MissingChunks) -> Result<Loaded> {
     let edge = |at: u64| i64::try_from(at).ok();
     let slice = Slice { start: edge(first), stop: edge(first.saturating_add(count)), step: 1 };
     let selection = Selection::vectorised(vec![Item::Slice(slice)]);
-    let missing = if known.closed { MissingChunks::Fill } else { MissingChunks::NotYet };
     let options = ReadOptions::new().with_missing(missing);
     array.attempt(|| {
         let (raw, _) = array.read_raw_with(&selection, &options)?;
-        let rows = match known.closed {
-            true => count,
-            false => written(array, &raw.bytes, first, count, known.settled),
-        };
-        let mut shape = raw.shape;
-        if let Some(own) = shape.first_mut() {
-            *own = rows;
-        }
-        let elements = to_usize(element_count(&shape)?)?;
-        let mut bytes = raw.bytes;
-        bytes.truncate(elements.saturating_mul(raw.dtype.size()));
-        let bytes = bytes::Bytes::from(bytes);
-        let elements = array.decode(&raw.dtype, bytes.clone(), elements)?;
-        Ok(Part { array: array.clone(), shape, bytes, elements })
+        let width = to_usize(element_count(raw.shape.get(1..).unwrap_or(&[]))?)?;
+        let total = to_usize(element_count(&raw.shape)?)?;
+        let bytes = Bytes::from(raw.bytes);
+        let elements = array.decode(&raw.dtype, bytes.clone(), total)?;
+        Ok(Loaded { shape: raw.shape, bytes, elements, fixed: raw.dtype.is_fixed(), width })
     })
+}
+
+/// What rows hold, chunks that are missing as fill.
+pub(super) fn content(array: &Array, first: u64, count: u64) -> Result<u64> {
+    let rows = load(array, first, count, MissingChunks::Fill)?;
+    rows.digest(0, count)
+}
+
+impl Loaded {
+    fn part(self, array: &Array) -> Part {
+        Part { array: array.clone(), shape: self.shape, bytes: self.bytes, elements: self.elements }
+    }
+
+    fn digest(&self, from: u64, to: u64) -> Result<u64> {
+        let at = |row: u64| usize::try_from(row).unwrap_or(usize::MAX).saturating_mul(self.width);
+        digest(&self.elements, &self.bytes, self.fixed, at(from), at(to))
+    }
+
+    /// What can be said of each row. `later`: in which columns of chunks a later row holds something but fill, before and
+    /// after; empty for none. Rows below `settled` are written.
+    fn states(&self, array: &Array, first: u64, settled: u64, later: &mut Vec<bool>) -> Result<Vec<State>> {
+        let rows = usize::try_from(self.shape.first().copied().unwrap_or(0)).unwrap_or(usize::MAX);
+        let mut states = vec![State::Written; rows];
+        if self.width == 0 {
+            return Ok(states);
+        }
+        let columns = Columns::new(array);
+        let fill = Fill::new(array, self.fixed)?;
+        later.resize(columns.count, false);
+        let mut marks = vec![Mark::default(); columns.count];
+        for (i, state) in states.iter_mut().enumerate().rev() {
+            if first.saturating_add(i as u64) < settled {
+                break;
+            }
+            marks.fill(Mark::default());
+            columns.visit(i * self.width, |column, from, to| {
+                let Some(mark) = marks.get_mut(column) else { return Ok(()) };
+                for element in from..to {
+                    if mark.fill && mark.data {
+                        break;
+                    }
+                    match fill.is(self, element)? {
+                        true => mark.fill = true,
+                        false => mark.data = true,
+                    }
+                }
+                Ok(())
+            })?;
+            if marks.iter().any(|mark| mark.fill) {
+                let passed = marks.iter().zip(&*later).all(|(mark, later)| !mark.fill || *later);
+                *state = if passed { State::Passed } else { State::Open };
+            }
+            marks.iter().zip(&mut *later).for_each(|(mark, later)| *later |= mark.data);
+        }
+        Ok(states)
+    }
+}
+
+/// What a row holds in a column of chunks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    fill: bool,
+    data: bool,
+}
+
+/// The element that stands for those that were never written.
+enum Fill {
+    Bytes(Vec<u8>),
+    /// Of elements that point to something: what it points to.
+    Value(Value),
+}
+
+impl Fill {
+    fn new(array: &Array, fixed: bool) -> Result<Self> {
+        let meta = array.meta();
+        let size = meta.dtype.size();
+        let bytes = if meta.fill_element.len() == size { meta.fill_element.to_vec() } else { vec![0; size] };
+        if fixed {
+            return Ok(Fill::Bytes(bytes));
+        }
+        Ok(Fill::Value(array.decode(&meta.dtype, bytes.into(), 1)?.value(0)?))
+    }
+
+    fn is(&self, rows: &Loaded, element: usize) -> Result<bool> {
+        match self {
+            Fill::Bytes(fill) => {
+                let at = element.saturating_mul(fill.len());
+                Ok(rows.bytes.get(at..at.saturating_add(fill.len())) == Some(&fill[..]))
+            }
+            Fill::Value(fill) => Ok(rows.elements.value(element)? == *fill),
+        }
+    }
+}
+
+/// How a row is cut by the grid of chunks.
+struct Columns {
+    row: Vec<usize>,
+    tile: Vec<usize>,
+    grid: Vec<usize>,
+    count: usize,
+}
+
+impl Columns {
+    fn new(array: &Array) -> Self {
+        let whole = |d: &u64| usize::try_from(*d).unwrap_or(usize::MAX).max(1);
+        let row: Vec<usize> = array.shape().get(1..).unwrap_or(&[]).iter().map(whole).collect();
+        let tile: Vec<usize> = match &array.meta().grid {
+            ChunkGrid::Regular(chunk) => {
+                let own = chunk.get(1..).unwrap_or(&[]).iter().map(whole);
+                own.zip(&row).map(|(tile, row)| tile.min(*row)).collect()
+            }
+            // In one piece; the others were refused before.
+            ChunkGrid::Whole | ChunkGrid::Rectilinear { .. } => row.clone(),
+        };
+        let grid: Vec<usize> = row.iter().zip(&tile).map(|(row, tile)| row.div_ceil(*tile)).collect();
+        let count = grid.iter().fold(1usize, |n, &d| n.saturating_mul(d));
+        Columns { row, tile, grid, count }
+    }
+
+    /// Calls `each` for each run of the elements of a row, the first of which is `start`, that lies in one column of chunks:
+    /// number of the column, first element, the one behind the last.
+    fn visit(&self, start: usize, mut each: impl FnMut(usize, usize, usize) -> Result<()>) -> Result<()> {
+        let (Some(&line), Some(&run)) = (self.row.last(), self.tile.last()) else {
+            return each(0, start, start + 1);
+        };
+        let above = self.row.len() - 1;
+        let lines = self.row.iter().take(above).product::<usize>();
+        for number in 0..lines {
+            // The column of the line: its coordinates on the other axes, in units of tiles.
+            let (mut left, mut place, mut stride) = (number, 0, self.grid.last().copied().unwrap_or(1));
+            for ((&row, &tile), &grid) in self.row.iter().zip(&self.tile).zip(&self.grid).take(above).rev() {
+                place += left % row / tile * stride;
+                left /= row;
+                stride *= grid;
+            }
+            let begin = start + number * line;
+            for (column, at) in (0..line).step_by(run).enumerate() {
+                each(place + column, begin + at, begin + (at + run).min(line))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Part {
@@ -94,80 +355,5 @@ impl Part {
         let bytes = self.bytes.slice(..length);
         let elements = self.array.decode(self.array.dtype(), bytes.clone(), elements)?;
         Ok(Part { array: self.array, shape, bytes, elements })
-    }
-}
-
-/// How many of the rows in `bytes`, from the first one on, were written.
-///
-/// A chunk that is there may hold rows that are not: a writer may announce an extent before it writes, and until then they
-/// are fill. So a row of which all that lies in one chunk is fill counts as written only if a later row of the same chunk is
-/// not fill there, or if it is settled.
-fn written(array: &Array, bytes: &[u8], first: u64, count: u64, settled: u64) -> u64 {
-    let meta = array.meta();
-    let row: Vec<u64> = array.shape().get(1..).unwrap_or(&[]).to_vec();
-    let size = meta.dtype.size().max(1);
-    let row_bytes = row.iter().fold(size, |n, &d| n.saturating_mul(usize::try_from(d).unwrap_or(usize::MAX)));
-    let zeros = vec![0; size];
-    let fill = if meta.fill_element.len() == size { &meta.fill_element[..] } else { &zeros[..] };
-    let (rows_of_chunk, tile) = match &meta.grid {
-        ChunkGrid::Regular(chunk) => {
-            (chunk.first().copied().unwrap_or(1).max(1), chunk.get(1..).unwrap_or(&[]).to_vec())
-        }
-        // Refused before.
-        ChunkGrid::Whole | ChunkGrid::Rectilinear { .. } => (1, row.clone()),
-    };
-    if row_bytes == 0 {
-        return count;
-    }
-    let mut ready = count;
-    let mut block = None;
-    // Which tiles of the rows of a chunk held something in a later row.
-    let mut seen: Vec<bool> = Vec::new();
-    for i in (0..count).rev() {
-        let at = first.saturating_add(i);
-        if at < settled {
-            break;
-        }
-        if block.replace(at / rows_of_chunk) != Some(at / rows_of_chunk) {
-            seen.clear();
-        }
-        let start = usize::try_from(i).unwrap_or(usize::MAX).saturating_mul(row_bytes);
-        let own = bytes.get(start..start.saturating_add(row_bytes)).unwrap_or(&[]);
-        note_tiles(own, &row, &tile, size, fill, &mut seen);
-        if seen.contains(&false) {
-            ready = i;
-        }
-    }
-    ready
-}
-
-/// Notes the tiles of one row that hold anything but fill.
-fn note_tiles(bytes: &[u8], row: &[u64], tile: &[u64], size: usize, fill: &[u8], seen: &mut Vec<bool>) {
-    let extent = |i: usize| usize::try_from(row.get(i).copied().unwrap_or(1)).unwrap_or(usize::MAX).max(1);
-    let part = |i: usize| {
-        let part = tile.get(i).copied().unwrap_or(u64::MAX).max(1);
-        usize::try_from(part).unwrap_or(usize::MAX).min(extent(i))
-    };
-    let rank = row.len();
-    let grid: Vec<usize> = (0..rank).map(|i| extent(i).div_ceil(part(i))).collect();
-    let tiles = grid.iter().product::<usize>().max(1);
-    seen.resize(tiles, false);
-    // The last axis in runs of a tile each.
-    let (line, run) = match rank.checked_sub(1) {
-        Some(last) => (extent(last), part(last)),
-        None => (1, 1),
-    };
-    for (number, line_bytes) in bytes.chunks(line.saturating_mul(size).max(1)).enumerate() {
-        // The tile of the line: its coordinates on the other axes, in units of tiles.
-        let (mut left, mut place, mut stride) = (number, 0, grid.last().copied().unwrap_or(1));
-        for i in (0..rank.saturating_sub(1)).rev() {
-            place += left % extent(i) / part(i) * stride;
-            left /= extent(i);
-            stride *= grid.get(i).copied().unwrap_or(1);
-        }
-        for (column, run_bytes) in line_bytes.chunks(run.saturating_mul(size).max(1)).enumerate() {
-            let Some(known) = seen.get_mut(place + column) else { continue };
-            *known = *known || run_bytes.chunks(size).any(|element| element != fill);
-        }
     }
 }

@@ -1,8 +1,10 @@
 //! Looking again at arrays that somebody else is writing.
 
+use super::identity::{Identity, Samples};
 use super::row::{self, Known};
+use super::settle::Settling;
 use super::{Part, Rows};
-use crate::array::{Address, Array, File, Location, OpenOptions, is_being_written, open_swmr_with};
+use crate::array::{Address, Array, File, Location, OpenOptions, Origin, is_being_written};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Storage, Writer};
 use std::time::{Duration, Instant};
@@ -11,11 +13,17 @@ use std::time::{Duration, Instant};
 /// than a few milliseconds, and a write within one of them would go unseen.
 const STILL: Duration = Duration::from_millis(20);
 
-/// How long such a file must have kept still for what looks like fill to be what was written.
-const QUIET: Duration = Duration::from_secs(1);
-
 /// How long a writer's flag must have been gone before the file counts as closed: it is cleared among the last writes.
 const CLOSING: Duration = Duration::from_millis(100);
+
+/// How often rows that were given are looked at again where nothing says that anything has changed.
+const DOUBT: Duration = Duration::from_secs(1);
+
+/// How long what was given and reads otherwise now must do so before another file is taken to be there.
+const CERTAIN: Duration = Duration::from_millis(10);
+
+/// Bounds of the time for which rows that hold fill must hold the same.
+const WINDOW: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// Attempts of one operation: what stays torn is looked at again in any case.
 const ATTEMPTS: u32 = 10;
@@ -25,8 +33,14 @@ const ATTEMPTS: u32 = 10;
 pub(super) struct Watch {
     address: Address,
     options: OpenOptions,
+    /// How long rows that hold fill must hold the same.
+    window: Duration,
+    /// How long nothing must change for all that is there to count as written.
+    settle: Option<Duration>,
     targets: Vec<Target>,
     file: Option<File>,
+    /// Where the bytes of the file that is followed come from: of a local file also after it was renamed or removed.
+    origin: Option<Origin>,
     /// A local file as it was when last looked at, and since when it is so.
     stamp: Option<String>,
     since: Instant,
@@ -38,10 +52,32 @@ pub(super) struct Watch {
     closed: bool,
     /// Since when nobody has it open.
     left: Option<Instant>,
-    /// Another file stands there, which was not said yet.
+    /// What is left of the file that was followed before its name led to another.
+    leaving: Leaving,
+    /// Another file is there, which was not said yet.
     replaced: bool,
+    /// When the last looks began, the last one first.
+    looks: (Instant, Option<Instant>),
+    /// When rows that were given were last looked at again.
+    checked: Instant,
+    /// The stamp for which there were no further rows, and the first one that there was not.
+    exhausted: Option<(String, u64)>,
+    /// What it looked like, and since when.
+    seen: Option<(String, Instant)>,
+    /// When the last look began that did not see the rows that were given last, if they had to wait.
+    before: Option<Instant>,
     /// Retries of files that were left.
     retries: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaving {
+    /// Its name leads to the file that is followed.
+    No,
+    /// Another file has its name; rows of this one come first.
+    Rows,
+    /// There are no more.
+    Done,
 }
 
 #[derive(Debug)]
@@ -50,8 +86,9 @@ struct Target {
     array: Option<Array>,
     /// Rows that were announced.
     rows: u64,
-    /// Rows that were announced before the writer went on.
-    settled: u64,
+    identity: Option<Identity>,
+    samples: Samples,
+    settling: Settling,
 }
 
 /// What a look saw.
@@ -61,25 +98,53 @@ pub(super) struct Look {
     pub(super) rows: u64,
     /// Arrays that have fewer rows than before: path, rows before, rows now.
     pub(super) shrunk: Vec<(String, u64, u64)>,
-    /// Another file stands there.
+    /// Another file is there, of which nothing was looked at yet.
     pub(super) replaced: bool,
 }
 
+impl Target {
+    fn new(path: &str) -> Self {
+        Target {
+            path: path.to_owned(),
+            array: None,
+            rows: 0,
+            identity: None,
+            samples: Samples::default(),
+            settling: Settling::default(),
+        }
+    }
+}
+
 impl Watch {
-    pub(super) fn new(address: Address, paths: &[&str], options: OpenOptions) -> Self {
-        let target = |path: &&str| Target { path: (*path).to_owned(), array: None, rows: 0, settled: 0 };
+    pub(super) fn new(
+        address: Address,
+        paths: &[&str],
+        options: OpenOptions,
+        interval: Duration,
+        settle: Option<Duration>,
+    ) -> Self {
+        let now = Instant::now();
         Watch {
             address,
             options,
-            targets: paths.iter().map(target).collect(),
+            window: interval.clamp(WINDOW.0, WINDOW.1),
+            settle,
+            targets: paths.iter().map(|path| Target::new(path)).collect(),
             file: None,
+            origin: None,
             stamp: None,
-            since: Instant::now(),
+            since: now,
             opened: None,
             was_live: false,
             closed: false,
             left: None,
+            leaving: Leaving::No,
             replaced: false,
+            looks: (now, None),
+            checked: now,
+            exhausted: None,
+            seen: None,
+            before: None,
             retries: 0,
         }
     }
@@ -91,7 +156,7 @@ impl Watch {
 
     /// Whether a SWMR writer has closed the file, so that nothing more will come.
     pub(super) fn is_final(&self) -> bool {
-        self.was_live && self.closed
+        self.was_live && self.closed && self.leaving == Leaving::No && !self.replaced
     }
 
     /// The arrays, as far as they are open.
@@ -99,28 +164,46 @@ impl Watch {
         self.targets.iter().filter_map(|target| target.array.as_ref())
     }
 
+    /// When rows that wait will have waited long enough.
+    pub(super) fn due(&self) -> Option<Duration> {
+        self.targets.iter().filter_map(|target| target.settling.due(self.window)).min()
+    }
+
+    /// When the last look began that did not see the rows that were given last, if they had to wait since.
+    pub(super) fn before(&self) -> Option<Instant> {
+        self.before
+    }
+
     /// Looks at the extents of all arrays.
     pub(super) fn look(&mut self) -> Result<Look> {
-        let mut look = Look::default();
-        if let Some(file) = &self.file
-            && !file.hierarchy().is_current()?
-        {
-            // The new one is opened first, so that one that is not there yet is waited for.
-            open_swmr_with(self.address.clone(), &self.options)?;
-            self.leave();
-            (self.was_live, self.closed, self.left) = (false, false, None);
-            self.replaced = true;
+        self.looks = (Instant::now(), Some(self.looks.0));
+        if self.leaving == Leaving::No && !self.is_current()? {
+            self.leaving = Leaving::Rows;
+            self.open_again();
         }
-        let still = self.keeps_still()?;
+        if self.leaving == Leaving::Done {
+            // The new one is opened first, so that one that is not there yet is waited for.
+            self.open()?;
+            self.replace();
+        }
+        if std::mem::take(&mut self.replaced) {
+            return Ok(Look { replaced: true, ..Look::default() });
+        }
+        let still = if self.leaving == Leaving::No { self.keeps_still()? } else { None };
         // Whether the writer is there is looked at before the extents: what it wrote before it closed is then in them.
         let writer = self.writer()?;
         self.was_live |= writer == Writer::Swmr;
-        self.refresh(still)?;
+        let reopened = self.refresh(still)?;
+        if self.targets.iter_mut().any(|target| !target.is_same()) {
+            self.replace();
+            return self.look();
+        }
         self.left = match writer {
             Writer::None => self.left.or_else(|| Some(Instant::now())),
             Writer::Swmr | Writer::Alone | Writer::Unknown => None,
         };
         self.closed = self.left.is_some_and(|left| !self.was_live || left.elapsed() >= CLOSING);
+        let mut look = Look::default();
         for target in &mut self.targets {
             let Some(array) = &target.array else { continue };
             let Some(&rows) = array.shape().first() else {
@@ -128,35 +211,43 @@ impl Watch {
             };
             if rows < target.rows {
                 look.shrunk.push((target.path.clone(), target.rows, rows));
-                target.settled = target.settled.min(rows);
-            }
-            if rows > target.rows {
-                target.settled = target.rows;
             }
             target.rows = rows;
-            if still == Some(true) && self.since.elapsed() > QUIET {
-                target.settled = rows;
-            }
         }
-        look.replaced = std::mem::take(&mut self.replaced);
+        let shrunk = !look.shrunk.is_empty();
+        // What is shorter may be another one; so may be what has changed, or looks the same.
+        let doubt = match &self.opened {
+            Some(_) => reopened,
+            None => self.checked.elapsed() >= DOUBT,
+        };
+        if (shrunk || doubt) && self.is_another(shrunk)? {
+            self.replace();
+            return self.look();
+        }
+        for (path, _, to) in &look.shrunk {
+            let cut = |target: &mut Target| target.settling.cut(*to);
+            self.targets.iter_mut().filter(|target| target.path == *path).for_each(cut);
+        }
         look.rows = self.targets.iter().map(|target| target.rows).min().unwrap_or(0);
         Ok(look)
     }
 
-    /// Reads as many of these rows as all arrays have written.
-    pub(super) fn rows(&mut self, first: u64, count: u64) -> Result<Option<Rows>> {
-        let mut parts: Vec<Part> = Vec::new();
-        let mut count = count;
-        for target in &self.targets {
-            let Some(array) = &target.array else { return Ok(None) };
-            let known = Known { settled: target.settled, closed: self.closed };
-            let Some(part) = row::read(array, first, count, known)? else { return Ok(None) };
-            count = part.shape.first().copied().unwrap_or(0).min(count);
-            parts.push(part);
-        }
-        if count == 0 {
+    /// Reads as many of these rows as all arrays have written. `ahead`: how many more to look at for one that is later.
+    pub(super) fn rows(&mut self, first: u64, count: u64, ahead: u64) -> Result<Option<Rows>> {
+        // What has not changed gives nothing new.
+        let spent = self.opened.clone().map(|stamp| (stamp, first));
+        if spent.is_some() && spent == self.exhausted && !self.closed && self.settle.is_none() {
             return Ok(None);
         }
+        let mut rows = self.written(first, count, ahead, self.closed)?;
+        if rows.is_none() && self.due().is_none() && !self.closed {
+            if self.has_settled(first, count)? {
+                rows = self.written(first, count, ahead, true)?;
+            } else {
+                self.exhausted = spent;
+            }
+        }
+        let Some(rows) = rows else { return Ok(None) };
         // A file that was written meanwhile, without the order of SWMR, may have given a mixture.
         if self.opened.is_some() && self.stamp_now()? != self.opened {
             return Err(Error::new(
@@ -164,7 +255,118 @@ impl Watch {
                 format!("{} changed while it was read", self.address.file),
             ));
         }
+        if self.is_another(false)? {
+            self.replace();
+            return Ok(None);
+        }
+        Ok(Some(rows))
+    }
+
+    fn written(&mut self, first: u64, count: u64, ahead: u64, closed: bool) -> Result<Option<Rows>> {
+        let mut parts: Vec<Part> = Vec::new();
+        let mut count = count;
+        let known = Known { closed, window: self.window, ahead, before: self.looks.1 };
+        for target in &mut self.targets {
+            let Some(array) = &target.array else { return Ok(None) };
+            let part = row::read(array, first, count, known, &mut target.settling)?;
+            let Some(part) = part else { return Ok(None) };
+            count = part.shape.first().copied().unwrap_or(0).min(count);
+            if count == 0 {
+                return Ok(None);
+            }
+            parts.push(part);
+        }
+        let waited = self.targets.iter().filter(|target| target.settling.settled() > first);
+        self.before = waited.filter_map(|target| target.settling.before()).min();
         Rows { first, count, parts }.first_rows(count).map(Some)
+    }
+
+    /// Takes note of rows that are given.
+    pub(super) fn given(&mut self, rows: &Rows) -> Result<()> {
+        for (target, part) in self.targets.iter_mut().zip(&rows.parts) {
+            target.samples.take(part, rows.first)?;
+        }
+        Ok(())
+    }
+
+    /// There are no more rows of the file whose name leads to another now, if it does. Whether it did.
+    pub(super) fn spent(&mut self) -> bool {
+        let leaves = self.leaving == Leaving::Rows && self.due().is_none();
+        if leaves {
+            self.leaving = Leaving::Done;
+        }
+        leaves
+    }
+
+    /// After an error: what is open may not be what is there any more, and is opened again at the next look.
+    pub(super) fn distrust(&mut self) {
+        if self.leaving == Leaving::Rows {
+            self.leaving = Leaving::Done;
+        }
+        self.leave();
+    }
+
+    /// Whether nothing has changed for as long as all that is there then counts as written.
+    fn has_settled(&mut self, first: u64, count: u64) -> Result<bool> {
+        let Some(settle) = self.settle else { return Ok(false) };
+        let mut state = format!("{:?}", self.stamp_now()?);
+        for target in &self.targets {
+            let Some(array) = &target.array else { return Ok(false) };
+            // Of what has no time of change, the rows themselves.
+            let content = if self.opened.is_some() { 0 } else { row::content(array, first, count)? };
+            state.push_str(&format!(" {:?} {content:x}", array.shape()));
+        }
+        match &self.seen {
+            Some((seen, since)) if *seen == state => Ok(since.elapsed() >= settle),
+            _ => {
+                self.seen = Some((state, Instant::now()));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Whether rows that were given read otherwise now, and go on to: then it is another file in the same place. `all`: look
+    /// at all that are known.
+    fn is_another(&mut self, all: bool) -> Result<bool> {
+        let differs = |watch: &Watch| -> Result<bool> {
+            for target in &watch.targets {
+                let Some(array) = &target.array else { continue };
+                // The path may lead to another object now.
+                let moved = match (&watch.file, array.is_live()) {
+                    (Some(file), true) if watch.leaving == Leaving::No => {
+                        target.identity != Some(Identity::of(&file.array(&target.path)?))
+                    }
+                    _ => false,
+                };
+                if moved || !target.samples.hold(array, all)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        let another = differs(self)?;
+        if another {
+            std::thread::sleep(CERTAIN);
+            if !differs(self)? {
+                let text = format!("{} read otherwise for a moment", self.address.file);
+                return Err(Error::new(ErrorKind::NotYet, text));
+            }
+        }
+        self.checked = Instant::now();
+        Ok(another)
+    }
+
+    /// Begins anew with what is there now.
+    fn replace(&mut self) {
+        self.leave();
+        for target in &mut self.targets {
+            *target = Target::new(&target.path);
+        }
+        self.origin = None;
+        (self.was_live, self.closed, self.left) = (false, false, None);
+        (self.stamp, self.seen, self.exhausted) = (None, None, None);
+        (self.leaving, self.replaced) = (Leaving::No, true);
+        self.checked = Instant::now();
     }
 
     fn leave(&mut self) {
@@ -183,6 +385,11 @@ impl Watch {
     /// Whether a process has a local file open to write it, as far as can be told.
     pub(super) fn is_being_written(&self) -> bool {
         self.address.scheme().is_none() && is_being_written(self.address.local()) == Some(true)
+    }
+
+    /// Whether its name still leads to the file that is followed.
+    fn is_current(&self) -> Result<bool> {
+        self.origin.as_ref().map_or(Ok(true), Origin::is_current)
     }
 
     /// Whether a local file has kept still long enough to be read; `None` where that cannot be told, or does not matter.
@@ -219,39 +426,94 @@ impl Watch {
         Ok(if self.arrays().next().is_none() { Writer::Unknown } else { all })
     }
 
-    /// Brings the extents up to date.
-    fn refresh(&mut self, still: Option<bool>) -> Result<()> {
+    /// Brings the extents up to date. Whether the file was opened anew.
+    fn refresh(&mut self, still: Option<bool>) -> Result<bool> {
         if self.is_live() {
             for target in &mut self.targets {
                 if let Some(array) = &mut target.array {
                     array.refresh()?;
                 }
             }
-            return Ok(());
+            return Ok(false);
         }
         let all_open = self.targets.iter().all(|target| target.array.is_some());
-        if all_open && self.opened.is_some() && self.opened == self.stamp {
-            return Ok(());
+        if all_open && (self.leaving == Leaving::Rows || self.opened.is_some() && self.opened == self.stamp) {
+            return Ok(false);
         }
-        let file = open_swmr_with(self.address.clone(), &self.options)?;
-        file.set_swmr_read_attempts(ATTEMPTS);
+        let (file, origin) = self.open()?;
         // A SWMR file may be read at any time, another only when it keeps still.
         if still == Some(false) && !file.is_swmr_read() {
             return Err(Error::new(ErrorKind::NotYet, format!("{} is being written", self.address.file)));
         }
-        let arrays: Vec<Array> =
-            self.targets.iter().map(|target| file.array(&target.path)).collect::<Result<_>>()?;
+        let arrays = self.found(&file)?;
+        self.leave();
+        self.take(file, arrays);
+        self.origin = origin;
+        self.opened = if self.is_live() { None } else { self.stamp.clone() };
+        Ok(true)
+    }
+
+    fn take(&mut self, file: File, arrays: Vec<Array>) {
+        self.file = Some(file);
+        for (target, array) in self.targets.iter_mut().zip(arrays) {
+            target.array = Some(array);
+        }
+    }
+
+    /// Opens what its address leads to.
+    fn open(&self) -> Result<(File, Option<Origin>)> {
+        let (file, origin) = Origin::open(&self.address, &self.options).map_err(|e| self.early(e))?;
+        file.set_swmr_read_attempts(ATTEMPTS);
+        Ok((file, origin))
+    }
+
+    /// Opens the file that is followed once more, although its name leads to another. If that fails there are no more rows.
+    fn open_again(&mut self) {
+        if self.is_live() {
+            return;
+        }
+        let again = match &self.origin {
+            Some(origin) => origin.reopen(&self.address, &self.options),
+            None => Err(Error::invalid("not a file")),
+        };
+        match again.and_then(|file| Ok((self.found(&file)?, file))) {
+            Ok((arrays, file)) => {
+                self.leave();
+                self.take(file, arrays);
+            }
+            Err(_) => self.leaving = Leaving::Done,
+        }
+    }
+
+    /// The arrays in a file.
+    fn found(&self, file: &File) -> Result<Vec<Array>> {
+        let found = self.targets.iter().map(|target| file.array(&target.path));
+        let arrays = found.collect::<Result<Vec<Array>>>().map_err(|e| self.early(e))?;
         // Which rows were written cannot be told by chunks that differ.
         if let Some(array) = arrays.iter().find(|a| matches!(a.storage(), Storage::Tiles(_))) {
             let what = format_args!("to follow {}, which has a rectilinear chunk grid", array.path());
             return Err(Error::unsupported(what));
         }
-        self.leave();
-        self.file = Some(file);
-        for (target, array) in self.targets.iter_mut().zip(arrays) {
-            target.array = Some(array);
+        Ok(arrays)
+    }
+
+    /// What was followed before and is something else for a moment is being written anew.
+    fn early(&self, e: Error) -> Error {
+        let known = self.targets.iter().any(|target| target.identity.is_some());
+        match e.kind() {
+            ErrorKind::Unsupported | ErrorKind::InvalidArgument if known => {
+                Error::new(ErrorKind::Corrupt, e.to_string())
+            }
+            _ => e,
         }
-        self.opened = if self.is_live() { None } else { self.stamp.clone() };
-        Ok(())
+    }
+}
+
+impl Target {
+    /// Whether it is the array that was there before; the first one is.
+    fn is_same(&mut self) -> bool {
+        let Some(array) = &self.array else { return true };
+        let now = Identity::of(array);
+        *self.identity.get_or_insert_with(|| now.clone()) == now
     }
 }

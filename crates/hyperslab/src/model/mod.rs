@@ -489,11 +489,6 @@ pub trait Hierarchy: Send + Sync + fmt::Debug {
         Ok(Writer::Unknown)
     }
 
-    /// Whether the name of the file still leads to it, and not to another that took its place, or to none.
-    fn is_current(&self) -> Result<bool> {
-        Ok(true)
-    }
-
     /// What was asked of a server so far; nothing for what is local.
     fn traffic(&self) -> Traffic {
         Traffic::default()

@@ -372,10 +372,17 @@ impl Hierarchy for Hdf5 {
     fn writer(&self) -> Result<Writer> {
         let look = || {
             let now = Superblock::open(self.space.data().as_ref(), self.superblock.offset)?;
+            let then = &self.superblock;
+            if (now.version, now.root, now.extension) != (then.version, then.root, then.extension) {
+                let text = "another file was written over it: its superblock has another root";
+                return Err(Error::new(ErrorKind::Changed, text).at("superblock", now.offset));
+            }
+            // One that is closed is as long as it says; a SWMR writer has it so when it closes it.
+            let whole = self.objects.is_live() || self.space.data().len()? == now.end;
             Ok(match now.version {
                 _ if now.is_live() => Writer::Swmr,
                 _ if now.is_open_for_writing() => Writer::Alone,
-                3.. => Writer::None,
+                3.. if whole => Writer::None,
                 // Writers of older files leave no word.
                 _ => Writer::Unknown,
             })
@@ -384,10 +391,6 @@ impl Hierarchy for Hdf5 {
             Some(retry) => retry.run(look),
             None => look(),
         }
-    }
-
-    fn is_current(&self) -> Result<bool> {
-        self.space.data().is_current()
     }
 
     fn traffic(&self) -> Traffic {

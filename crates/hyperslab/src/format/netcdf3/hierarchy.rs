@@ -120,10 +120,6 @@ fn none(what: &str) -> Error {
 }
 
 impl Hierarchy for NetCdf3 {
-    fn is_current(&self) -> Result<bool> {
-        self.source.is_current()
-    }
-
     fn traffic(&self) -> Traffic {
         self.source.traffic()
     }
