@@ -15,6 +15,8 @@ mod file;
 mod journal;
 mod lock;
 mod recover;
+#[cfg(any(test, feature = "testing"))]
+pub mod simulate;
 #[cfg(test)]
 mod tests;
 
