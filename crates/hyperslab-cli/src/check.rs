@@ -1,12 +1,14 @@
 //! `check`: is everything in this file sound?
 
 use crate::args::Check;
+use crate::describe::is_netcdf4;
 use crate::json::Json;
 use crate::output::{self, Failure, Out, Outcome, Progress, Style};
 use hyperslab::array::{Array, Item, Verdict};
 use hyperslab::model::{Fault, NodeKind, Writer};
 use hyperslab::{Address, Error, ErrorKind, File, Object, OpenOptions};
 use std::collections::HashSet;
+use std::path::Path;
 
 /// Everything that was found.
 #[derive(Default)]
@@ -73,6 +75,9 @@ pub(crate) fn run(arguments: &Check, options: &OpenOptions, out: &mut Out) -> Ou
             let base = file.info().notes.into_iter().filter(|(key, _)| matches!(*key, "base address"));
             file_notes.extend(base.map(|(key, text)| format!("{key}: {text}")));
             check(&file, &mut report);
+            if state == "ok" {
+                conventions(&file, options, &mut report);
+            }
             arguments.stats.say(file.traffic());
         }
         // The file is there, and its outermost structure is broken.
@@ -172,6 +177,33 @@ fn check(file: &File, report: &mut Report) {
             Ok(object) => check_object(&entry.path, &object, report),
             Err(e) => report.add(&entry.path, e),
         }
+    }
+}
+
+/// What netCDF and NCZarr say of the objects, where a file is of theirs.
+fn conventions(file: &File, options: &OpenOptions, report: &mut Report) {
+    let is_netcdf = match file.info().format {
+        "Zarr" => true,
+        "HDF5" => is_netcdf4(Path::new(file.name()), file),
+        // What there is to say of netCDF-3 its own format says.
+        _ => false,
+    };
+    if !is_netcdf {
+        return;
+    }
+    match file.netcdf() {
+        Ok(view) => view.check(&options.limits, &mut |path, error| {
+            let object = path.split_once(':').map_or(path, |(object, _)| object);
+            // The view meets again what is broken without it.
+            let known = |found: &Found| {
+                [path, object].contains(&found.object.as_str())
+                    && error.to_string().contains(found.error.message())
+            };
+            if !report.faults.iter().chain(&report.notes).any(known) {
+                report.add(path, error.context("netCDF"));
+            }
+        }),
+        Err(e) => report.add("", e.context("netCDF")),
     }
 }
 

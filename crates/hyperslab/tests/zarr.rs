@@ -4,10 +4,12 @@ use bytes::Bytes;
 use hyperslab::codec::{BindContext, FilterSpec, Registry, Scratch};
 use hyperslab::dtype::DType;
 use hyperslab::json::Json;
+use hyperslab::model::Workers;
 use hyperslab::source::store::{Get, Listing, Precondition, Version};
 use hyperslab::source::{MemoryStore, ReadHints, Source, Store};
 use hyperslab::{Error, ErrorKind, File, Limits, MissingChunks, OpenOptions, Selection};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn store(objects: &[(&str, &[u8])]) -> Arc<MemoryStore> {
     let store = MemoryStore::new();
@@ -148,6 +150,45 @@ fn objects_are_lists_behind_their_lengths() {
         let error = cut.array("/a").unwrap().read_strings(Selection::all()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{length}");
     }
+}
+
+/// Counts what it is given to do, and does it in threads of its own.
+#[derive(Debug, Default)]
+struct Counted(AtomicUsize);
+
+impl Workers for Counted {
+    fn run(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+        std::thread::scope(|scope| (0..count).for_each(|i| drop(scope.spawn(move || work(i)))));
+    }
+}
+
+#[test]
+fn chunks_of_texts_are_decoded_by_the_workers_of_their_file() {
+    let document = v2("\"|O\"", "\"-\"", "").replace("\"filters\":null", r#""filters":[{"id":"vlen-utf8"}]"#);
+    let chunk = |from: usize| {
+        let texts = (from..from + 6).map(|i| i.to_string());
+        let stored = texts.flat_map(|t| [&(t.len() as u32).to_le_bytes()[..], t.as_bytes()].concat());
+        [&6u32.to_le_bytes()[..], &stored.collect::<Vec<u8>>()].concat()
+    };
+    let chunks = [0, 10, 20].map(chunk);
+    let hierarchy = hyperslab::format::open_store(
+        store(&[
+            ("a/.zarray", document.as_bytes()),
+            ("a/0.0", &chunks[0]),
+            ("a/0.1", &chunks[1]),
+            ("a/1.1", &chunks[2]),
+        ]),
+        Limits::default(),
+    );
+    let hierarchy = hierarchy.unwrap();
+    let workers = Arc::new(Counted::default());
+    hierarchy.employ(workers.clone());
+    let file = File::from_hierarchy(hierarchy, "test", &OpenOptions::default());
+    let texts = file.array("/a").unwrap().read_strings(Selection::all()).unwrap();
+    assert_eq!(texts, ["0", "1", "2", "10", "3", "4", "5", "13", "-", "-", "-", "20"]);
+    // All four are asked for; one of them is not there.
+    assert_eq!(workers.0.load(Ordering::Relaxed), 4);
 }
 
 fn v3(codecs: &str) -> String {

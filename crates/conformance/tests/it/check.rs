@@ -131,3 +131,34 @@ fn a_cut_file_is_found() {
     }
     report("cut files", total, &wrong);
 }
+
+#[test]
+fn sound_netcdf_is_called_sound() {
+    let folder = reference::generated("netcdf_view.py", &[]);
+    let expected = reference::json(&folder.join("expected.json"));
+    let names: Vec<&String> = expected.as_object().expect("files by name").keys().collect();
+    let wrong: Vec<String> = names
+        .iter()
+        .filter_map(|name| match check(&folder.join(name)) {
+            (0, _) => None,
+            (code, text) => Some(format!("{name}: exit {code}: {text:.300}")),
+        })
+        .collect();
+    report("sound netCDF", names.len(), &wrong);
+}
+
+#[test]
+fn netcdf_that_contradicts_itself_is_found_and_named() {
+    let folder = reference::generated("broken_netcdf.py", &[]);
+    let expected = reference::json(&folder.join("expected.json"));
+    let expected = expected.as_object().expect("words by file");
+    let mut wrong = Vec::new();
+    for (name, words) in expected {
+        let (code, text) = check(&folder.join(name));
+        let said = |word: &serde_json::Value| text.contains(word.as_str().expect("a word"));
+        if code != 1 || !words.as_array().expect("words").iter().all(said) {
+            wrong.push(format!("{name}: exit {code}, {words} expected: {text:.400}"));
+        }
+    }
+    report("contradictions", expected.len(), &wrong);
+}

@@ -18,6 +18,7 @@ use hyperslab::dtype::DType;
 use hyperslab::model::{Attribute, ChunkGrid, Dataspace, FillValue, Layout, Links, NodeId};
 use hyperslab::shape::{element_count, to_usize};
 use hyperslab::{Array, Budget, Error, ErrorKind, File, Object, OpenOptions, Result, Selection};
+pub(crate) use netcdf::is_netcdf4;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

@@ -17,7 +17,7 @@ use std::path::Path;
 const ENDINGS: [&str; 6] = ["nc", "nc4", "nc3", "ncd", "cdf", "ncdf"];
 
 /// Whether an HDF5 file is taken as a netCDF file: by its name, or by what netCDF-4 leaves in it.
-pub(super) fn is_netcdf4(path: &Path, file: &File) -> bool {
+pub(crate) fn is_netcdf4(path: &Path, file: &File) -> bool {
     let named = path.extension().is_some_and(|e| ENDINGS.iter().any(|n| e.eq_ignore_ascii_case(n)));
     let marks = ["_NCProperties", "_nc3_strict"];
     named

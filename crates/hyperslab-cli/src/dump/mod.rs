@@ -193,7 +193,7 @@ impl Dump<'_> {
             let line = format!("// not shown: {}: {}\n", left.path, left.reason);
             self.lines.start()?;
             self.lines.put(line)?;
-            if left.failed {
+            if left.failed.is_some() {
                 say(format!("hyperslab: {}: {}", left.path, left.reason));
             }
         }

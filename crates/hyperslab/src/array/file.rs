@@ -6,7 +6,7 @@ use super::walk::Walk;
 use super::{Address, Array, OpenOptions, resolve};
 use crate::convention::netcdf::NetcdfView;
 use crate::error::{Context, ErrorKind, Result};
-use crate::exec::MissingChunks;
+use crate::exec::{self, MissingChunks};
 use crate::model::{Fault, FileInfo, Hierarchy, NodeId};
 use crate::select::Selection;
 use crate::source::{Store, Traffic};
@@ -71,6 +71,7 @@ impl File {
         name: impl Into<String>,
         options: &OpenOptions,
     ) -> File {
+        hierarchy.employ(Arc::new(exec::Threads(options.threads)));
         File { hierarchy, name: name.into().into(), options: Arc::new(options.clone()) }
     }
 

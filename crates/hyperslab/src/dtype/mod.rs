@@ -5,6 +5,7 @@
 
 mod code;
 mod convert;
+mod netcdf;
 mod notation;
 mod number;
 mod pack;
@@ -12,6 +13,7 @@ mod spelled;
 mod texts;
 
 pub use convert::{Conversion, Element, Native};
+pub use netcdf::NetcdfType;
 pub use notation::quote;
 pub use pack::Packing;
 

@@ -17,6 +17,7 @@ pub use stats::{Cancel, ReadStats};
 
 use crate::dtype::{ByteOrder, Conversion, DType, Native};
 use crate::error::{Context, Error, ErrorKind, Result};
+use crate::model::Workers;
 use crate::plan::{Fetch, Part, ReadPlan, Task};
 use crate::select::Selector;
 use crate::shape::to_usize;
@@ -139,6 +140,16 @@ pub(crate) fn for_each<S>(
             }
         }
     });
+}
+
+/// So many threads, or as many as the process may use, as the workers of a format.
+#[derive(Debug)]
+pub struct Threads(pub Option<usize>);
+
+impl Workers for Threads {
+    fn run(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {
+        for_each(count, self.0, usize::MAX, || (), |(), i| work(i));
+    }
 }
 
 fn conversion(dtype: &DType, plan: &ReadPlan, form: Form) -> Result<Conversion> {

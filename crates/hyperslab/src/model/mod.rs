@@ -7,12 +7,14 @@ mod reference;
 mod retry;
 mod space;
 mod value;
+mod workers;
 pub mod write;
 
 pub use reference::{Reference, RegionSelection};
 pub use retry::Retry;
 pub use space::{Hyperslab, SpaceSelection};
 pub use value::{Column, Elements, FixedColumn, Value};
+pub use workers::{Alone, Employed, Workers};
 
 use crate::codec::FilterSpec;
 use crate::dtype::{DType, ReferenceKind};
@@ -449,6 +451,9 @@ pub trait Hierarchy: Send + Sync + fmt::Debug {
 
     /// The bytes of heap objects, in the order of the questions.
     fn heap_objects(&self, refs: &[HeapRef]) -> Result<Vec<Bytes>>;
+
+    /// Gives threads to a format that decodes by itself what its heap objects are in.
+    fn employ(&self, _workers: Arc<dyn Workers>) {}
 
     /// The documents that describe an object, where the format keeps such; `None` elsewhere, and for groups that only
     /// the names of their members tell of.

@@ -8,7 +8,7 @@ use super::attribute::{in_order, is_hidden, of};
 use super::kind::{UserType, class_of, type_of};
 use super::scale::{self, Axes, PREFIX};
 use super::zarr::{self, Zarr};
-use super::{Attribute, DataModel, Dimension, Extents, Group, LeftOut, NetcdfView, Type, Variable};
+use super::{Attribute, DataModel, Dimension, Extents, Group, LeftOut, NetcdfView, Type, Variable, join};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::model::{
@@ -104,27 +104,22 @@ pub(super) fn build(
     let root = hierarchy.root();
     let nczarr = builder.zarr.as_ref().is_some_and(Zarr::is_nczarr);
     builder.group(root, Name::from("/"), "/".into(), None, 0)?;
-    let Builder { groups, dimensions, types, model, .. } = builder.finish();
-    Ok(NetcdfView { hierarchy, model, nczarr, groups, dimensions, types })
+    let Builder { groups, dimensions, types, model, scales, .. } = builder.finish();
+    Ok(NetcdfView { hierarchy, model, nczarr, groups, dimensions, types, scales })
 }
 
 /// What an array by itself is called, which has no name in its store.
 const ALONE: &str = "array";
 
-/// The path of a member of a group.
-fn join(group: &str, name: &Name) -> String {
-    if group.ends_with('/') { format!("{group}{name}") } else { format!("{group}/{name}") }
-}
-
 impl Builder<'_> {
-    fn leave_out(&mut self, group: usize, path: String, reason: String, failed: bool) {
+    fn leave_out(&mut self, group: usize, path: String, reason: String, failed: Option<ErrorKind>) {
         if let Some(group) = self.groups.get_mut(group) {
             group.left_out.push(LeftOut { path, reason, failed });
         }
     }
 
     fn fail(&mut self, group: usize, path: String, error: &Error) {
-        self.leave_out(group, path, error.to_string(), true);
+        self.leave_out(group, path, error.to_string(), Some(error.kind()));
     }
 
     /// Adds a group and everything in it.
@@ -212,7 +207,7 @@ impl Builder<'_> {
             let node = match self.target(&node, &link.target) {
                 Ok(Ok(node)) => node,
                 Ok(Err(what)) => {
-                    self.leave_out(here, path, what, false);
+                    self.leave_out(here, path, what, None);
                     continue;
                 }
                 Err(e) => {
@@ -234,7 +229,7 @@ impl Builder<'_> {
         }
         for (node, name, path) in groups {
             if self.seen.contains(&node) {
-                self.leave_out(here, path, "another link to a group that is shown".into(), false);
+                self.leave_out(here, path, "another link to a group that is shown".into(), None);
             } else if let Err(e) = self.group(node, name, path.clone(), Some(here), depth + 1) {
                 self.fail(here, path, &e);
             }
@@ -268,7 +263,12 @@ impl Builder<'_> {
         links.sort_by_key(|link| order.get(&link.name).copied().unwrap_or(usize::MAX));
         let there: HashSet<&Name> = links.iter().map(|link| &link.name).collect();
         for name in listed().filter(|name| !there.contains(name)) {
-            self.leave_out(group, join(path, name), "NCZarr lists it, and it is not there".into(), true);
+            self.leave_out(
+                group,
+                join(path, name),
+                "NCZarr lists it, and it is not there".into(),
+                Some(ErrorKind::Corrupt),
+            );
         }
         links
     }
@@ -330,7 +330,7 @@ impl Builder<'_> {
                         group.types.push(place);
                     }
                 }
-                None => self.leave_out(group, path, format!("a named datatype {dtype}"), false),
+                None => self.leave_out(group, path, format!("a named datatype {dtype}"), None),
             },
             Err(e) => self.fail(group, path, &e),
         }
@@ -433,7 +433,7 @@ impl Builder<'_> {
                     }
                     None => {
                         let what = format!("an array of type {}", draft.meta.dtype);
-                        self.leave_out(group, draft.path, what, false);
+                        self.leave_out(group, draft.path, what, None);
                     }
                 }
             }
@@ -468,7 +468,7 @@ impl Builder<'_> {
                     let path = format!("{path}:{}", a.name);
                     match of(a, &self.types) {
                         Ok(attribute) => out.push(attribute),
-                        Err(what) => self.leave_out(group, path, what, false),
+                        Err(what) => self.leave_out(group, path, what, None),
                     }
                 }
                 Err((name, e)) => {

@@ -1,6 +1,6 @@
 //! Types of netCDF, and which of them an element type is.
 
-use crate::dtype::{ByteOrder, DType, IntegerType};
+use crate::dtype::{ByteOrder, DType, IntegerType, NetcdfType};
 use crate::shape::Name;
 
 /// A type of elements or attribute values.
@@ -38,19 +38,44 @@ impl Type {
     /// Its name in CDL; empty for user-defined types.
     pub fn word(self) -> &'static str {
         match self {
-            Type::Byte => "byte",
-            Type::Char => "char",
-            Type::Short => "short",
-            Type::Int => "int",
-            Type::Float => "float",
-            Type::Double => "double",
-            Type::UByte => "ubyte",
-            Type::UShort => "ushort",
-            Type::UInt => "uint",
-            Type::Int64 => "int64",
-            Type::UInt64 => "uint64",
             Type::String => "string",
-            Type::User(_) => "",
+            other => other.atomic().map_or("", NetcdfType::word),
+        }
+    }
+
+    /// The same among the types that all forms of netCDF have.
+    fn atomic(self) -> Option<NetcdfType> {
+        Some(match self {
+            Type::Byte => NetcdfType::Byte,
+            Type::Char => NetcdfType::Char,
+            Type::Short => NetcdfType::Short,
+            Type::Int => NetcdfType::Int,
+            Type::Float => NetcdfType::Float,
+            Type::Double => NetcdfType::Double,
+            Type::UByte => NetcdfType::UByte,
+            Type::UShort => NetcdfType::UShort,
+            Type::UInt => NetcdfType::UInt,
+            Type::Int64 => NetcdfType::Int64,
+            Type::UInt64 => NetcdfType::UInt64,
+            Type::String | Type::User(_) => return None,
+        })
+    }
+}
+
+impl From<NetcdfType> for Type {
+    fn from(atomic: NetcdfType) -> Type {
+        match atomic {
+            NetcdfType::Byte => Type::Byte,
+            NetcdfType::Char => Type::Char,
+            NetcdfType::Short => Type::Short,
+            NetcdfType::Int => Type::Int,
+            NetcdfType::Float => Type::Float,
+            NetcdfType::Double => Type::Double,
+            NetcdfType::UByte => Type::UByte,
+            NetcdfType::UShort => Type::UShort,
+            NetcdfType::UInt => Type::UInt,
+            NetcdfType::Int64 => Type::Int64,
+            NetcdfType::UInt64 => Type::UInt64,
         }
     }
 }
@@ -105,17 +130,7 @@ pub(super) fn type_of(dtype: &DType, types: &[UserType]) -> Option<Type> {
 }
 
 fn integer(t: &IntegerType) -> Option<Type> {
-    Some(match (t.precision, t.signed) {
-        (0..=8, true) => Type::Byte,
-        (0..=8, false) => Type::UByte,
-        (9..=16, true) => Type::Short,
-        (9..=16, false) => Type::UShort,
-        (17..=32, true) => Type::Int,
-        (17..=32, false) => Type::UInt,
-        (33..=64, true) => Type::Int64,
-        (33..=64, false) => Type::UInt64,
-        _ => return None,
-    })
+    NetcdfType::of_integer(t.precision, t.signed).map(Type::from)
 }
 
 /// The value of a stored whole integer.
@@ -180,20 +195,11 @@ fn same(a: &DType, b: &DType, depth: u32) -> bool {
 
 /// The fill value of a type where no one set another, as one stored element.
 pub(super) fn default_fill(dtype: &DType, kind: Type) -> Vec<u8> {
-    let bits: u64 = match kind {
-        Type::Byte => -127i64 as u64,
-        Type::Short => -32767i64 as u64,
-        Type::Int => -2147483647i64 as u64,
-        Type::Int64 => -9223372036854775806i64 as u64,
-        Type::UInt64 => 18446744073709551614,
-        Type::UByte | Type::UShort | Type::UInt => u64::MAX,
-        Type::Float => 0x7cf0_0000,
-        Type::Double => 0x479e_0000_0000_0000,
-        Type::Char | Type::String | Type::User(_) => 0,
-    };
+    let mut bytes: Vec<u8> = kind.atomic().map_or(&[][..], NetcdfType::fill).iter().rev().copied().collect();
     let size = dtype.size();
-    let mut bytes = bits.to_le_bytes().to_vec();
-    bytes.resize(size, 0);
+    // An integer of an odd size is as long as it is, with the sign of the fill value.
+    let sign = if bytes.len() < size && bytes.last().is_some_and(|&b| b >= 0x80) { 0xff } else { 0 };
+    bytes.resize(size, sign);
     let order = match dtype {
         DType::Integer(t) => t.order,
         DType::Float(t) => t.order,

@@ -14,6 +14,7 @@
 
 mod attribute;
 mod build;
+mod check;
 mod kind;
 mod scale;
 #[cfg(test)]
@@ -23,10 +24,11 @@ mod zarr;
 pub use attribute::Attribute;
 pub use kind::{Class, Type, UserType};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::model::{ArrayMeta, Dataspace, Hierarchy, NodeId, Storage};
 use crate::shape::Name;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -108,8 +110,8 @@ pub struct LeftOut {
     pub path: String,
     /// What it is, or why it can't be read.
     pub reason: String,
-    /// Whether reading it failed, as opposed to netCDF having no word for it.
-    pub failed: bool,
+    /// How reading it failed; `None` if netCDF has no word for it.
+    pub failed: Option<ErrorKind>,
 }
 
 /// A group.
@@ -149,6 +151,13 @@ pub struct NetcdfView {
     groups: Vec<Group>,
     dimensions: Vec<Dimension>,
     types: Vec<UserType>,
+    /// Dimensions by the dataset that stands for them.
+    scales: HashMap<NodeId, usize>,
+}
+
+/// The path of a member of a group.
+fn join(group: &str, name: &Name) -> String {
+    if group.ends_with('/') { format!("{group}{name}") } else { format!("{group}/{name}") }
 }
 
 impl NetcdfView {

@@ -6,6 +6,7 @@
 //! dimensions of a variable.
 
 use super::attribute::{find, integers, text};
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::{AttributeEntry, Column, Elements, Hierarchy, NodeId, Reference};
 use crate::shape::{element_count, to_usize};
 
@@ -53,34 +54,39 @@ pub(super) fn axes(
     {
         return Axes::Numbers(numbers);
     }
-    match attached(hierarchy, attributes, rank, limit) {
-        // The C library takes a first axis without scales as none having any.
-        Some(scales) if scales.first().is_some_and(|s| s.is_some()) => Axes::Scales(scales),
-        _ => Axes::Unknown,
-    }
+    let Ok(Some(attached)) = attached(hierarchy, attributes, rank, limit) else { return Axes::Unknown };
+    let last = |scales: Vec<Result<NodeId>>| scales.into_iter().next_back()?.ok();
+    let scales: Vec<Option<NodeId>> = attached.into_iter().map(last).collect();
+    // The C library takes a first axis without scales as none having any.
+    if scales.first().is_some_and(Option::is_some) { Axes::Scales(scales) } else { Axes::Unknown }
 }
 
-/// The scales in `DIMENSION_LIST`; of several on one axis the last one.
-fn attached(
+/// The scales of each axis in `DIMENSION_LIST`, of which the last one counts; `None` if there is no such attribute.
+pub(super) fn attached(
     hierarchy: &dyn Hierarchy,
     attributes: &[AttributeEntry],
     rank: usize,
     limit: u64,
-) -> Option<Vec<Option<NodeId>>> {
-    let list = find(attributes, "DIMENSION_LIST")?;
-    let count = to_usize(element_count(list.space.dims()).ok()?).ok()?;
+) -> Result<Option<Vec<Vec<Result<NodeId>>>>> {
+    let Some(list) = find(attributes, "DIMENSION_LIST") else { return Ok(None) };
+    let count = to_usize(element_count(list.space.dims())?)?;
     if count != rank {
-        return None;
+        let what = format!("scales of {count} axes, the dataset has {rank}");
+        return Err(Error::new(ErrorKind::Corrupt, what));
     }
-    let elements = Elements::decode(hierarchy, &list.dtype, list.data.clone(), count, limit).ok()?;
-    let Column::Sequence { starts, items } = elements.column() else { return None };
-    let Column::Reference(references) = items.as_ref() else { return None };
-    let scale = |axis: usize| {
-        let (from, to) = (*starts.get(axis)?, *starts.get(axis + 1)?);
-        match references.get(from..to)?.last()? {
-            Ok(Reference::Object(node)) => Some(node.clone()),
-            _ => None,
-        }
+    let elements = Elements::decode(hierarchy, &list.dtype, list.data.clone(), count, limit)?;
+    let wrong = || Error::new(ErrorKind::Corrupt, "no lists of references to objects");
+    let Column::Sequence { starts, items } = elements.column() else { return Err(wrong()) };
+    let Column::Reference(references) = items.as_ref() else { return Err(wrong()) };
+    let scales = |axis: usize| {
+        let range =
+            starts.get(axis).zip(starts.get(axis + 1)).and_then(|(from, to)| references.get(*from..*to));
+        let one = |reference: &Result<Reference>| match reference {
+            Ok(Reference::Object(node)) => Ok(node.clone()),
+            Ok(_) => Err(Error::new(ErrorKind::Corrupt, "nothing")),
+            Err(e) => Err(Error::new(e.kind(), e.message().to_owned())),
+        };
+        range.unwrap_or_default().iter().map(one).collect()
     };
-    Some((0..rank).map(scale).collect())
+    Ok(Some((0..rank).map(scales).collect()))
 }

@@ -11,7 +11,7 @@
 //! All numbers are big-endian. Counts and lengths have four bytes, eight in CDF-5; offsets four in CDF-1, else eight.
 //! Names and values are padded to four bytes.
 
-use crate::dtype::{ByteOrder, CharSet, DType, FloatType, IntegerType, StringPadding};
+use crate::dtype::{CharSet, DType, StringPadding};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{Budget, Limits};
 use crate::shape::{Name, to_usize};
@@ -56,82 +56,7 @@ impl Version {
 }
 
 /// External types, `nc_type` in the specification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
-    /// 8-bit signed integer.
-    Byte,
-    /// A byte of text.
-    Char,
-    /// 16-bit signed integer.
-    Short,
-    /// 32-bit signed integer.
-    Int,
-    /// IEEE binary32.
-    Float,
-    /// IEEE binary64.
-    Double,
-    /// 8-bit unsigned integer.
-    UByte,
-    /// 16-bit unsigned integer.
-    UShort,
-    /// 32-bit unsigned integer.
-    UInt,
-    /// 64-bit signed integer.
-    Int64,
-    /// 64-bit unsigned integer.
-    UInt64,
-}
-
-impl Type {
-    /// The type with this number; 7 to 11 belong to CDF-5, and are taken in other files too, as netCDF-C does.
-    fn of(number: u32) -> Option<Type> {
-        use Type::*;
-        let all = [Byte, Char, Short, Int, Float, Double, UByte, UShort, UInt, Int64, UInt64];
-        all.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
-    }
-
-    /// Bytes of a value.
-    pub fn size(self) -> usize {
-        match self {
-            Type::Byte | Type::Char | Type::UByte => 1,
-            Type::Short | Type::UShort => 2,
-            Type::Int | Type::Float | Type::UInt => 4,
-            Type::Double | Type::Int64 | Type::UInt64 => 8,
-        }
-    }
-
-    /// The type of one stored element. Text is one byte of it at a time.
-    pub fn dtype(self) -> DType {
-        let integer = |signed| {
-            let order = if self.size() == 1 { ByteOrder::Little } else { ByteOrder::Big };
-            DType::Integer(IntegerType::new(self.size(), order, signed))
-        };
-        let float = || FloatType::ieee(self.size(), ByteOrder::Big).map(DType::Float);
-        match self {
-            Type::Char => text(1),
-            Type::Float | Type::Double => float().unwrap_or_else(|| integer(false)),
-            Type::Byte | Type::Short | Type::Int | Type::Int64 => integer(true),
-            Type::UByte | Type::UShort | Type::UInt | Type::UInt64 => integer(false),
-        }
-    }
-
-    /// What stands for elements that were never written, where no attribute says otherwise.
-    pub fn fill(self) -> &'static [u8] {
-        match self {
-            Type::Byte => &[0x81],
-            Type::Char => &[0],
-            Type::Short => &[0x80, 0x01],
-            Type::Int => &[0x80, 0, 0, 0x01],
-            Type::Float => &[0x7c, 0xf0, 0, 0],
-            Type::Double => &[0x47, 0x9e, 0, 0, 0, 0, 0, 0],
-            Type::UByte => &[0xff],
-            Type::UShort => &[0xff; 2],
-            Type::UInt => &[0xff; 4],
-            Type::Int64 => &[0x80, 0, 0, 0, 0, 0, 0, 0x02],
-            Type::UInt64 => &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe],
-        }
-    }
-}
+pub use crate::dtype::NetcdfType as Type;
 
 /// Text in `size` bytes.
 pub fn text(size: usize) -> DType {

@@ -8,14 +8,14 @@ use super::types::{POINTER, Variable};
 use crate::codec::{Codec, Scratch};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::json::Json;
-use crate::model::{ChunkIndex, ChunkRef, Fault, HeapRef};
+use crate::model::{ChunkIndex, ChunkRef, Fault, HeapRef, Workers};
 use crate::shape::{Coord, element_count, to_usize};
 use crate::source::ByteRange;
 use crate::source::store::Get;
 use bytes::Bytes;
 use quick_cache::sync::Cache;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Bits of a heap address that are the number of a chunk; the others are that of the array.
 const CHUNK_BITS: u32 = 40;
@@ -129,7 +129,7 @@ impl Heap {
     }
 
     /// The values, in the order of the questions; each chunk is read once.
-    pub(super) fn values(&self, refs: &[HeapRef]) -> Result<Vec<Bytes>> {
+    pub(super) fn values(&self, refs: &[HeapRef], workers: &dyn Workers) -> Result<Vec<Bytes>> {
         let mut wanted: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
         for r in refs {
             let chunks = wanted.entry((r.address >> CHUNK_BITS) as u32).or_default();
@@ -146,7 +146,7 @@ impl Heap {
             };
             let chunks: Vec<u64> = chunks.into_iter().collect();
             for batch in chunks.chunks(256) {
-                for (chunk, list) in batch.iter().zip(array.read(batch)?) {
+                for (chunk, list) in batch.iter().zip(array.read(batch, workers)?) {
                     values.insert((number, *chunk), list);
                 }
             }
@@ -187,7 +187,7 @@ impl VariableArray {
     }
 
     /// The values of these chunks; none at all for a chunk that was never written.
-    fn read(&self, chunks: &[u64]) -> Result<Vec<Arc<Vec<Bytes>>>> {
+    fn read(&self, chunks: &[u64], workers: &dyn Workers) -> Result<Vec<Arc<Vec<Bytes>>>> {
         let mut found: Vec<Option<Arc<Vec<Bytes>>>> = chunks.iter().map(|c| self.decoded.get(c)).collect();
         let missing: Vec<u64> =
             chunks.iter().zip(&found).filter(|(_, f)| f.is_none()).map(|(c, _)| *c).collect();
@@ -212,8 +212,9 @@ impl VariableArray {
             };
             gets.iter().zip(s.get_many(&gets)).map(alone).collect::<Vec<_>>()
         });
-        let mut read = places.into_iter().zip(coords).map(|(place, coord)| {
-            let bytes = match place {
+        let encoded: Vec<Result<Option<Bytes>>> = places
+            .into_iter()
+            .map(|place| match place {
                 ChunkRef::Object { .. } => match answers.next() {
                     Some(answer) => answer,
                     None => Err(Error::new(ErrorKind::Io, "the store gave no answer")),
@@ -223,14 +224,25 @@ impl VariableArray {
                     source.read(&[ByteRange::new(offset, length)]).map(|mut bytes| bytes.pop())
                 }
                 ChunkRef::Absent => Ok(None),
+            })
+            .collect();
+        let decoded: Vec<OnceLock<Result<Vec<Bytes>>>> = encoded.iter().map(|_| OnceLock::new()).collect();
+        workers.run(encoded.len(), &|i| {
+            if let (Some(Ok(Some(bytes))), Some(slot)) = (encoded.get(i), decoded.get(i)) {
+                let _ = slot.set(self.decode(bytes.clone()));
+            }
+        });
+        let mut read = encoded.into_iter().zip(decoded).zip(coords).map(|((bytes, slot), coord)| {
+            let list = match (bytes, slot.into_inner()) {
+                (Err(e), _) => Err(e),
+                (Ok(Some(_)), Some(decoded)) => decoded,
+                (Ok(Some(_)), None) => Err(Error::invalid("workers that leave work undone")),
+                (Ok(None), _) if self.raise => {
+                    Err(Error::new(ErrorKind::NotFound, "the chunk was never written"))
+                }
+                (Ok(None), _) => Ok(Vec::new()),
             };
-            bytes
-                .and_then(|bytes| match bytes {
-                    Some(bytes) => self.decode(bytes),
-                    None if self.raise => Err(Error::new(ErrorKind::NotFound, "the chunk was never written")),
-                    None => Ok(Vec::new()),
-                })
-                .context(|| format!("chunk {:?}", coord.as_slice()))
+            list.context(|| format!("chunk {:?}", coord.as_slice()))
         });
         for (chunk, slot) in chunks.iter().zip(&mut found) {
             if slot.is_none() {

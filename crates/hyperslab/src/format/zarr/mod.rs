@@ -22,8 +22,9 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::json::Json;
 use crate::limits::Limits;
 use crate::model::{
-    ArrayMeta, AttributeEntry, ChunkGrid, ChunkIndex, Dataspace, Documents, Fault, FileInfo, FillValue,
-    HeapRef, Hierarchy, Layout, Link, LinkTarget, Links, NodeId, NodeKind, Reference, Storage, Tile,
+    ArrayMeta, AttributeEntry, ChunkGrid, ChunkIndex, Dataspace, Documents, Employed, Fault, FileInfo,
+    FillValue, HeapRef, Hierarchy, Layout, Link, LinkTarget, Links, NodeId, NodeKind, Reference, Storage,
+    Tile, Workers,
 };
 use crate::shape::{Name, byte_count, element_count};
 use crate::source::store::{Get, Store};
@@ -62,6 +63,7 @@ pub struct Zarr {
     notes: Vec<(&'static str, String)>,
     opened: Arc<Opened>,
     heap: Heap,
+    workers: Employed,
     registry: Registry,
     /// Whether chunks of elements of any length that were never written are errors.
     raise: bool,
@@ -110,6 +112,7 @@ impl Zarr {
             notes: Vec::new(),
             opened,
             heap: Heap::default(),
+            workers: Employed::default(),
             registry,
             raise,
             by_netcdf: false,
@@ -505,7 +508,11 @@ impl Hierarchy for Zarr {
     }
 
     fn heap_objects(&self, refs: &[HeapRef]) -> Result<Vec<Bytes>> {
-        self.heap.values(refs)
+        self.heap.values(refs, self.workers.get())
+    }
+
+    fn employ(&self, workers: Arc<dyn Workers>) {
+        self.workers.employ(workers);
     }
 
     fn documents(&self, node: &NodeId) -> Result<Option<Documents>> {
