@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use hyperslab::convention::netcdf::{NetcdfView, Variable};
+use hyperslab::dtype::{Conversion, DType};
 use hyperslab::shape::{byte_count, to_usize};
 use hyperslab::{Error, ErrorKind, File, Object, Result, Selection};
 use std::ops::Range;
@@ -24,7 +25,14 @@ pub(crate) fn read(file: &File, view: &NetcdfView, variable: &Variable, rows: Ra
         (*w, *o) = (rows.end.saturating_sub(rows.start), end - start);
     }
     let size = variable.meta.dtype.size();
-    let stored = if own.contains(&0) { Vec::new() } else { array.read_raw(selection)?.bytes };
+    let mut stored = if own.contains(&0) { Vec::new() } else { array.read_raw(selection)?.bytes };
+    // Numbers in a layout without a word in netCDF are shown in another.
+    if let (from @ (DType::Integer(_) | DType::Float(_)), to @ (DType::Integer(_) | DType::Float(_))) =
+        (array.dtype(), &variable.meta.dtype)
+        && from != to
+    {
+        stored = Conversion::between(from, to)?.convert(&stored)?;
+    }
     if own == wanted {
         return Ok(stored.into());
     }

@@ -87,12 +87,12 @@ fn what_netcdf_has_no_word_for_is_told() {
     let text = String::from_utf8(output.stdout).unwrap();
     for line in [
         "// not shown: /bool: an array of type enum",
-        "// not shown: /half: an array of type f16le\n",
         "// not shown: /dangling: a soft link to /nothing\n",
         "// not shown: /:table: an attribute of 2 dimensions\n",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
+    assert!(text.contains("\tfloat half(phony_dim_1) ;\n"), "{text}");
     assert!(text.contains("\tshort a(phony_dim_1, phony_dim_2, phony_dim_3) ;\n"), "{text}");
     assert_eq!(output.status.code(), Some(1));
 }
@@ -109,4 +109,40 @@ fn wrong_wishes_are_told() {
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(text.contains(words), "{text}");
     }
+}
+
+/// CDF-1: `t = UNLIMITED` of five records, and a variable of one int in each, which lie at 0x50.
+fn records(name: &[u8; 4]) -> Vec<u8> {
+    let mut bytes = b"CDF\x01\0\0\0\x05".to_vec();
+    bytes.extend(b"\0\0\0\x0a\0\0\0\x01\0\0\0\x01t\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    bytes.extend(b"\0\0\0\x0b\0\0\0\x01\0\0\0\x04");
+    bytes.extend(name);
+    bytes.extend(b"\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x04\0\0\0\x04\0\0\0\x50");
+    assert_eq!(bytes.len(), 0x50);
+    (1..=5u32).for_each(|n| bytes.extend(n.to_be_bytes()));
+    bytes
+}
+
+#[test]
+fn what_a_cut_file_still_has_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cut.nc");
+    let bytes = records(b"data");
+    std::fs::write(&file, &bytes[..bytes.len() - 6]).unwrap();
+    let output = dump(&[], file.to_str().unwrap());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains(" data = 1, 2, 3, \n// not shown from here on: E_TRUNCATED"), "{text}");
+    assert!(text.contains("select [:3]"), "{text}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn names_that_cdl_cannot_write_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("slash.nc");
+    std::fs::write(&file, records(b"a/bc")).unwrap();
+    let output = dump(&["-h"], file.to_str().unwrap());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("\tint a/bc(t) ;\n// not shown: the name of the variable \"a/bc\""), "{text}");
+    assert_eq!(output.status.code(), Some(1));
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use hyperslab::convention::netcdf::{Type, Variable};
 use hyperslab::model::{Elements, Value};
 use hyperslab::shape::to_usize;
-use hyperslab::{Error, Result};
+use hyperslab::{Error, ErrorKind, Result};
 
 /// Bytes of a variable in memory at a time, as stored.
 const SLAB: u64 = 32 << 20;
@@ -119,8 +119,16 @@ impl Rows<'_> {
         let size = self.variable.meta.dtype.size();
         let rest = self.shape.iter().skip(1).fold(size as u64, |n, &d| n.saturating_mul(d)).max(1);
         let length = self.shape.first().copied().unwrap_or(1);
-        let to = length.min(first.saturating_add((SLAB / rest).max(1)));
-        let stored = variable::read(dump.file, dump.view, self.variable, first..to)?;
+        let mut to = length.min(first.saturating_add((SLAB / rest).max(1)));
+        let stored = loop {
+            match variable::read(dump.file, dump.view, self.variable, first..to) {
+                // Of a file that is cut, what is there is shown.
+                Err(e) if e.kind() == ErrorKind::Truncated && to - first > 1 => {
+                    to = first + (to - first).div_ceil(2);
+                }
+                read => break read?,
+            }
+        };
         let count = to_usize((to - first).saturating_mul(rest) / (size.max(1) as u64))?;
         let part = match self.variable.kind {
             Type::Char => Part::Text(stored),

@@ -157,6 +157,7 @@ impl Dump<'_> {
                 true => format!(" = UNLIMITED ; // ({} currently)\n", d.length),
                 false => format!(" = {} ;\n", d.length),
             })?;
+            self.spelled("dimension", &d.name)?;
         }
         if !group.variables.is_empty() {
             self.heading("variables:\n")?;
@@ -334,6 +335,7 @@ impl Dump<'_> {
         line.extend(b" ;\n");
         self.lines.start()?;
         self.lines.put(line)?;
+        self.spelled("variable", &variable.name)?;
         let times = self.own_times(variable);
         for a in &variable.attributes {
             self.attribute(place, variable.name.as_bytes(), a, times.as_ref())?;
@@ -425,7 +427,19 @@ impl Dump<'_> {
         if let Some(times) = times {
             self.comment_times(a, times)?;
         }
-        self.lines.put("\n")
+        self.lines.put("\n")?;
+        self.spelled("attribute", &a.name)
+    }
+
+    /// Says so where CDL has no way to write a name, which stands there as in ncdump.
+    fn spelled(&mut self, what: &str, called: &Name) -> Outcome<()> {
+        let bytes = called.as_bytes();
+        if !bytes.is_empty() && !bytes.contains(&b'/') {
+            return Ok(());
+        }
+        self.complete = false;
+        self.lines.start()?;
+        self.lines.put(format!("// not shown: the name of the {what} \"{called}\", which CDL cannot write\n"))
     }
 
     /// The values of an attribute as times.

@@ -43,7 +43,8 @@ impl Dump<'_> {
         let word: &[u8] = match meta.layout {
             Layout::Chunked { .. } => b"\"chunked\"",
             Layout::Compact => b"\"compact\"",
-            Layout::Virtual(_) => b"\"virtual\"",
+            // What ncdump 4.9.0 says of virtual datasets.
+            Layout::Virtual(_) => b"\"unknown\"",
             _ => b"\"contiguous\"",
         };
         self.special(owner, "_Storage", word)?;
@@ -54,7 +55,14 @@ impl Dump<'_> {
             self.special(owner, "_ChunkSizes", sizes.join(", ").as_bytes())?;
         }
         let mut filters = Vec::new();
-        for spec in &meta.filters {
+        // Two of HDF5's own come first for the netCDF library, whatever their places.
+        let mut specs: Vec<&FilterSpec> = meta.filters.iter().collect();
+        specs.sort_by_key(|spec| match spec {
+            FilterSpec::Hdf5 { id: FLETCHER32, .. } => 0,
+            FilterSpec::Hdf5 { id: SHUFFLE, .. } => 1,
+            _ => 2,
+        });
+        for spec in specs {
             let (id, parameters) = match spec {
                 FilterSpec::Hdf5 { id, parameters, .. } => (*id, parameters.clone()),
                 FilterSpec::Zarr { name, configuration } => {

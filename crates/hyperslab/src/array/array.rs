@@ -8,7 +8,9 @@ use crate::codec::{BindContext, Pipeline};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, Form, Output, ReadStats, RunOptions};
-use crate::model::{ArrayMeta, AttributeEntry, ChunkRef, Fault, Hierarchy, NodeId, Retry, Storage, Tile};
+use crate::model::{
+    ArrayMeta, AttributeEntry, ChunkGrid, ChunkRef, Fault, Hierarchy, NodeId, Retry, Storage, Tile,
+};
 use crate::plan::{Origin, ReadPlan};
 use crate::select::{IntoSelection, Region};
 use crate::shape::{Coord, byte_count};
@@ -345,7 +347,34 @@ impl Array {
             // What is being written may be other bytes at the same place at the next read.
             cache: self.inner.hierarchy.retry().is_none().then(|| self.inner.options.cache.clone()),
         };
-        exec::run(plan, form, output, &options)
+        exec::run(plan, form, output, &options).map_err(|e| match e.kind() {
+            ErrorKind::Truncated => self.hint_at_rest(e),
+            _ => e,
+        })
+    }
+
+    /// Of an array in one piece that the end of its file cuts, says what can be read.
+    fn hint_at_rest(&self, error: Error) -> Error {
+        let meta = &self.inner.meta;
+        let row = match (self.shape().split_first(), &meta.grid, self.storage()) {
+            (Some((_, rest)), ChunkGrid::Whole, Storage::Chunks(_)) if meta.filters.is_empty() => {
+                byte_count(rest, meta.dtype.size()).ok()
+            }
+            _ => None,
+        };
+        let there = || {
+            let Storage::Chunks(index) = self.storage() else { return None };
+            let first: Coord = std::iter::repeat_n(0, self.shape().len()).collect();
+            let ChunkRef::Range { source, offset, .. } = index.locate(&[first]).ok()?.pop()? else {
+                return None;
+            };
+            source.len().ok()?.saturating_sub(offset).checked_div(row?)
+        };
+        match there() {
+            Some(rows @ 1..) => error.hint(format!("the file is cut short: select [:{rows}], which it has")),
+            Some(0) => error.hint("the file is cut short"),
+            None => error,
+        }
     }
 
     /// Zeroed elements, if they are allowed and there is memory.

@@ -1,7 +1,7 @@
 //! Attributes as netCDF has them: a type, and a list of values.
 
-use super::kind::{Type, UserType, type_of, value};
-use crate::dtype::DType;
+use super::kind::{Type, UserType, converted, presented, type_of, value};
+use crate::dtype::{DType, StringPadding};
 use crate::error::Result;
 use crate::model::{self, AttributeEntry, Dataspace, Elements, Hierarchy};
 use crate::shape::{Name, element_count, to_usize};
@@ -58,7 +58,15 @@ pub(super) fn in_order(mut entries: Vec<AttributeEntry>) -> Vec<AttributeEntry> 
 }
 
 /// An attribute in the eyes of netCDF, or why there is none.
-pub(super) fn of(stored: model::Attribute, types: &[UserType]) -> Result<Attribute, String> {
+pub(super) fn of(mut stored: model::Attribute, types: &[UserType]) -> Result<Attribute, String> {
+    if let Some(shown) = presented(&stored.dtype) {
+        let values = converted(&stored.data, &stored.dtype, &shown).map_err(|e| e.to_string())?;
+        (stored.dtype, stored.data) = (shown, values.into());
+    }
+    // netCDF knows no blanks that are padding.
+    if let DType::String { padding: padding @ StringPadding::SpacePadded, .. } = &mut stored.dtype {
+        *padding = StringPadding::NullPadded;
+    }
     let dims = stored.space.dims();
     let count = match &stored.space {
         Dataspace::Null => 0,

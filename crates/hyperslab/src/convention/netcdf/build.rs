@@ -5,7 +5,7 @@
 //! afterwards, innermost groups first. What Zarr says of names, types and order is asked of [`super::zarr`].
 
 use super::attribute::{in_order, is_hidden, of};
-use super::kind::{UserType, class_of, type_of};
+use super::kind::{UserType, class_of, converted, presented, type_of};
 use super::scale::{self, Axes, PREFIX};
 use super::zarr::{self, Zarr};
 use super::{Attribute, DataModel, Dimension, Extents, Group, LeftOut, NetcdfView, Type, Variable, join};
@@ -57,8 +57,12 @@ struct Builder<'a> {
     drafts: Vec<Draft>,
     /// Attributes of groups, which need all types before they can be told.
     of_groups: Vec<Vec<AttributeEntry>>,
-    /// Groups met, so that hard links make no endless or repeated tree.
+    /// Groups met.
     seen: HashSet<NodeId>,
+    /// The group that is looked into, and those around it, into which a link would lead for ever.
+    around: Vec<NodeId>,
+    /// How often a group was met again, which makes trees of a size that only the links tell.
+    repeats: u32,
     /// Number of the next dimension that has none.
     next: i64,
     /// Dimensions by number.
@@ -95,6 +99,8 @@ pub(super) fn build(
         drafts: Vec::new(),
         of_groups: Vec::new(),
         seen: HashSet::new(),
+        around: Vec::new(),
+        repeats: 0,
         next: 0,
         numbers: HashMap::new(),
         scales: HashMap::new(),
@@ -107,6 +113,9 @@ pub(super) fn build(
     let Builder { groups, dimensions, types, model, scales, .. } = builder.finish();
     Ok(NetcdfView { hierarchy, model, nczarr, groups, dimensions, types, scales })
 }
+
+/// Groups with several links are shown so often in all.
+const REPEATS: u32 = 1000;
 
 /// What an array by itself is called, which has no name in its store.
 const ALONE: &str = "array";
@@ -133,7 +142,6 @@ impl Builder<'_> {
     ) -> Result<()> {
         self.limits.check_depth("groups", depth)?;
         let here = self.groups.len();
-        self.seen.insert(node.clone());
         let words = match &self.zarr {
             Some(zarr) => zarr.group(self.hierarchy, &node),
             None => Ok(zarr::Words::default()),
@@ -227,13 +235,19 @@ impl Builder<'_> {
                 Err(e) => self.fail(here, path, &e),
             }
         }
+        self.seen.insert(node.clone());
+        self.around.push(node);
         for (node, name, path) in groups {
-            if self.seen.contains(&node) {
+            // A group with several links is in several places, as for the C library.
+            let again = self.seen.contains(&node);
+            self.repeats += u32::from(again);
+            if self.around.contains(&node) || again && self.repeats > REPEATS {
                 self.leave_out(here, path, "another link to a group that is shown".into(), None);
             } else if let Err(e) = self.group(node, name, path.clone(), Some(here), depth + 1) {
                 self.fail(here, path, &e);
             }
         }
+        self.around.pop();
         Ok(())
     }
 
@@ -345,6 +359,8 @@ impl Builder<'_> {
         number: Option<i64>,
         scale: Option<NodeId>,
     ) -> usize {
+        // A length of zero is netCDF's word for unlimited.
+        let unlimited = unlimited || length == 0;
         let place = self.dimensions.len();
         let id = number.unwrap_or(self.next);
         self.next = self.next.max(id.saturating_add(1));
@@ -367,6 +383,13 @@ impl Builder<'_> {
             && let Some(space) = (self.extents)(&node, path)?
         {
             meta.space = space;
+        }
+        if let Some(shown) = presented(&meta.dtype) {
+            meta.fill_element = match meta.fill_element.is_empty() {
+                true => meta.fill_element,
+                false => converted(&meta.fill_element, &meta.dtype, &shown)?.into(),
+            };
+            meta.dtype = shown;
         }
         if let Some(zarr) = &self.zarr {
             let words = zarr.array(self.hierarchy, &node, &mut meta);

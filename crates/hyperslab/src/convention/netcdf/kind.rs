@@ -1,6 +1,7 @@
 //! Types of netCDF, and which of them an element type is.
 
-use crate::dtype::{ByteOrder, DType, IntegerType, NetcdfType};
+use crate::dtype::{ByteOrder, Conversion, DType, FloatType, IntegerType, NetcdfType};
+use crate::error::Result;
 use crate::shape::Name;
 
 /// A type of elements or attribute values.
@@ -121,12 +122,47 @@ pub(super) fn class_of(dtype: &DType) -> Option<Class> {
 pub(super) fn type_of(dtype: &DType, types: &[UserType]) -> Option<Type> {
     match dtype {
         DType::Integer(t) => integer(t),
-        DType::Float(t) if t.is_ieee() && t.size == 4 => Some(Type::Float),
-        DType::Float(t) if t.is_ieee() && t.size == 8 => Some(Type::Double),
+        DType::Float(t) => float(t),
         DType::String { size: 1, .. } => Some(Type::Char),
         DType::String { .. } | DType::VarString { .. } => Some(Type::String),
         dtype => types.iter().position(|t| same(&t.dtype, dtype, 0)).map(Type::User),
     }
+}
+
+/// The smallest type that holds all values of a floating-point layout.
+fn float(t: &FloatType) -> Option<Type> {
+    match (t.mantissa_size, t.exponent_size) {
+        (0..=23, 0..=8) => Some(Type::Float),
+        (0..=52, 0..=11) => Some(Type::Double),
+        _ => None,
+    }
+}
+
+/// The type in which numbers are shown that are stored in a layout that netCDF has no word for (half precision, 20 bits
+/// in a thousand bytes): that of their netCDF type. `None`: they are shown as stored.
+pub(super) fn presented(dtype: &DType) -> Option<DType> {
+    let known = |order| if order == ByteOrder::Big { ByteOrder::Big } else { ByteOrder::Little };
+    match dtype {
+        DType::Float(t) if !(t.is_ieee() && t.size >= 4) => {
+            let size = if float(t)? == Type::Float { 4 } else { 8 };
+            FloatType::ieee(size, known(t.order)).map(DType::Float)
+        }
+        DType::Integer(t) if t.size > 8 => {
+            let size = match integer(t)? {
+                Type::Byte | Type::UByte => 1,
+                Type::Short | Type::UShort => 2,
+                Type::Int | Type::UInt => 4,
+                _ => 8,
+            };
+            Some(DType::Integer(IntegerType::new(size, known(t.order), t.signed)))
+        }
+        _ => None,
+    }
+}
+
+/// Stored elements as elements of another type.
+pub(super) fn converted(stored: &[u8], from: &DType, to: &DType) -> Result<Vec<u8>> {
+    Conversion::between(from, to)?.convert(stored)
 }
 
 fn integer(t: &IntegerType) -> Option<Type> {

@@ -86,13 +86,13 @@ group /
   dim phony_dim_3 3
   short a(/phony_dim_1, /phony_dim_2, /phony_dim_3)
   float b(/phony_dim_3, /phony_dim_1)
+  float half(/phony_dim_1)
   float soft(/phony_dim_3, /phony_dim_1)
   string text(/phony_dim_1)
   no /dangling: a soft link to /nothing
   no /external: an external link to /x in other.h5
   no /:table: an attribute of 2 dimensions
   no /bool: an array of type enum<i8>{\"FALSE\"=0,\"TRUE\"=1}
-  no /half: an array of type f16le
 group /group
   dim phony_dim_0 5
   int64 c(/groupphony_dim_0)

@@ -115,6 +115,14 @@ impl Conversion {
         Ok(conversion)
     }
 
+    /// Stored elements side by side, converted.
+    pub fn convert(&self, stored: &[u8]) -> Result<Vec<u8>> {
+        let count = stored.len() / self.source.max(1);
+        let mut out = vec![0; count.saturating_mul(self.target)];
+        self.run(stored, self.source, &mut out)?;
+        Ok(out)
+    }
+
     /// Bytes of one element as wanted.
     pub fn target_size(&self) -> usize {
         self.target

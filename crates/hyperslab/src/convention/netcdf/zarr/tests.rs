@@ -132,7 +132,7 @@ fn what_is_wrong_in_one_variable_hides_no_other() {
         "its dimension /g/x is not declared",
         "2 dimensions of an array of 1 axes",
         "a dimension without length",
-        "  no /half: an array of type f16le\n",
+        "  float half(/_Anonymous_Dim_3)\n",
         "  no /bad: ",
     ] {
         assert!(found.contains(line), "{line}\n{found}");

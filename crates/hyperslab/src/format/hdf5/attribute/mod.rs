@@ -28,9 +28,10 @@ pub fn attributes(objects: &Objects, header: &Header) -> Result<Vec<AttributeEnt
     match info.filter(|info| info.heap != UNDEFINED) {
         Some(info) => dense(objects, &info, &mut entries)?,
         None => {
+            // Some writers number all alike: the order of the messages decides between equals.
+            let place = |m: &Message, i: u64| m.creation_order.map_or(i, |n| (u64::from(n) << 32) + i);
             let numbered = header.all(kind::ATTRIBUTE).zip(0u64..);
-            entries
-                .extend(numbered.map(|(m, i)| attribute(objects, m, m.creation_order.map_or(i, u64::from))));
+            entries.extend(numbered.map(|(m, i)| attribute(objects, m, place(m, i))));
         }
     }
     let key = |entry: &AttributeEntry| match entry {
