@@ -1,7 +1,7 @@
 //! Decoded chunks that are kept from read to read.
 
 use super::Job;
-use crate::plan::{Fetch, Task};
+use crate::plan::{Fetch, Part, Task};
 use crate::shape::Coord;
 use crate::source::Latency;
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -105,7 +105,7 @@ pub(super) struct Memory<'a> {
 
 impl<'a> Memory<'a> {
     /// The memory of a job on `part`, if its chunks are worth keeping.
-    pub(super) fn new(cache: Option<&'a ChunkCache>, part: &crate::plan::Part) -> Option<Self> {
+    pub(super) fn new(cache: Option<&'a ChunkCache>, part: &Part) -> Option<Self> {
         let cache = cache.filter(|cache| cache.kept.is_some() && part.identity != 0)?;
         let decoded = part.pipeline.chunk_bytes().saturating_mul(part.tasks.len() as u64);
         let fits = !part.pipeline.is_empty() && decoded <= cache.bytes / 2;
@@ -118,11 +118,11 @@ impl<'a> Memory<'a> {
     }
 
     /// What a chunk's bytes come from, as a number that changes when they may have.
-    fn version(&self, job: &Job<'_>, fetch: Fetch) -> Option<u64> {
+    fn version(&self, part: &Part, fetch: Fetch) -> Option<u64> {
         match fetch {
             Fetch::Encoded { source, offset, length, mask } => {
                 let id = || {
-                    let id = job.part.sources.get(source)?.id().ok()?;
+                    let id = part.sources.get(source)?.id().ok()?;
                     Some(hash(&id))
                 };
                 let of_source = (*self.versions.get(source)?.get_or_init(id))?;
@@ -130,20 +130,20 @@ impl<'a> Memory<'a> {
             }
             // Far away, asking would be another request.
             Fetch::Object { store, key } => {
-                let (store, hints) = job.part.stores.get(store)?;
-                let key = job.part.keys.get(key).filter(|_| hints.latency != Latency::Remote)?;
+                let (store, hints) = part.stores.get(store)?;
+                let key = part.keys.get(key).filter(|_| hints.latency != Latency::Remote)?;
                 store.version(key).ok()?.map(|version| hash(&version.0))
             }
             _ => None,
         }
     }
 
-    fn slot(&self, job: &Job<'_>, task: &Task) -> Option<Slot> {
-        let chunk = job.part.projection.get(task.chunk)?;
-        if job.part.is_whole(&chunk) {
+    fn known(&self, part: &Part, task: &Task) -> Option<Slot> {
+        let chunk = part.projection.get(task.chunk)?;
+        if part.is_whole(&chunk) {
             return None;
         }
-        let version = self.version(job, task.fetch)?;
+        let version = self.version(part, task.fetch)?;
         let key = Key { array: self.array, chunk: chunk.coord };
         Some(match self.cache.get(&key, version) {
             Some(bytes) => Slot::Found(bytes),
@@ -161,6 +161,11 @@ fn hash(value: &impl Hash) -> u64 {
 impl Job<'_> {
     /// What is known of a task's chunk; asked before its bytes are read, so that they are not older than the version.
     pub(super) fn slot(&self, task: &Task) -> Slot {
-        self.memory.as_ref().and_then(|memory| memory.slot(self, task)).unwrap_or(Slot::Passing)
+        slot(self.part, self.memory.as_ref(), task)
     }
+}
+
+/// The same, of a part.
+pub(super) fn slot(part: &Part, memory: Option<&Memory<'_>>, task: &Task) -> Slot {
+    memory.and_then(|memory| memory.known(part, task)).unwrap_or(Slot::Passing)
 }

@@ -4,6 +4,7 @@
 //! where it lies there in one run, and is converted and placed in one pass into its own tile of the result
 //! ([`hyperslab_kernels::canvas`]). Nothing is locked while bytes are read or decoded.
 
+mod ahead;
 mod cache;
 mod pool;
 mod remote;
@@ -112,8 +113,10 @@ pub fn run(plan: &ReadPlan, form: Form, output: Output<'_>, options: &RunOptions
     }
     // Later parts may write over earlier ones.
     let overlap = plan.parts().len() > 1;
+    let mut ahead = ahead::Ahead::new(plan, options);
     for part in plan.parts() {
-        let done = run_part(part, plan, form, output.bytes, zeroed && !overlap, options);
+        let first = ahead.next();
+        let done = run_part(part, plan, form, output.bytes, zeroed && !overlap, options, first);
         stats.add(&done.context(|| format!("array {}", part.name))?);
     }
     stats.bytes_out = output.bytes.len() as u64;
@@ -290,6 +293,7 @@ fn run_part(
     out: &mut [u8],
     zeroed: bool,
     options: &RunOptions,
+    first: Option<ahead::First>,
 ) -> Result<ReadStats> {
     let conversion = conversion(&part.dtype, plan, form)?;
     if part.tasks.is_empty() {
@@ -328,7 +332,7 @@ fn run_part(
         stats: Mutex::new(ReadStats::default()),
     };
     if part.has_remote() {
-        remote::run(&job, most)?;
+        remote::run(&job, most, first)?;
     } else {
         let taken = pool::run(threads, &|| worker::with(|worker| job.take_units(worker)));
         job.count(&ReadStats { threads: taken as u64, ..ReadStats::default() });

@@ -1,10 +1,11 @@
 //! Sources where a request takes long: batches are fetched ahead while workers decode.
 
-use super::cache::Slot;
+use super::ahead::First;
+use super::cache::{Memory, Slot, slot};
 use super::worker::{self, describe, too_long};
 use super::{Cancel, Job, ReadStats, pool};
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{Fetch, Task};
+use crate::plan::{Fetch, Part, Task};
 use crate::source::ByteRange;
 use crate::source::store::Get;
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The bytes of one unit: of each source, what was asked and what came.
 #[derive(Default)]
-struct Fetched {
+pub(super) struct Fetched {
     sources: BTreeMap<usize, (Vec<ByteRange>, Vec<Bytes>)>,
     /// What the stores say of each object, by the number of its key.
     objects: BTreeMap<usize, Option<Bytes>>,
@@ -45,13 +46,18 @@ impl Fetched {
     }
 }
 
-fn fetch(job: &Job<'_>, unit: &Range<usize>, stats: &mut ReadStats) -> Result<Fetched> {
-    let slots: Vec<Slot> =
-        job.part.tasks.get(unit.clone()).unwrap_or(&[]).iter().map(|task| job.slot(task)).collect();
+pub(super) fn fetch(
+    part: &Part,
+    memory: Option<&Memory<'_>>,
+    unit: &Range<usize>,
+    stats: &mut ReadStats,
+) -> Result<Fetched> {
+    let tasks = part.tasks.get(unit.clone()).unwrap_or(&[]);
+    let slots: Vec<Slot> = tasks.iter().map(|task| slot(part, memory, task)).collect();
     let wanted = |i: usize| !matches!(slots.get(i), Some(Slot::Found(_)));
     let mut fetched = Fetched::default();
-    for (source, ranges) in job.part.requests(unit, &wanted)? {
-        let Some(from) = job.part.sources.get(source) else { continue };
+    for (source, ranges) in part.requests(unit, &wanted)? {
+        let Some(from) = part.sources.get(source) else { continue };
         let bytes = from.read(&ranges)?;
         if bytes.len() != ranges.len() {
             return Err(Error::new(
@@ -64,17 +70,17 @@ fn fetch(job: &Job<'_>, unit: &Range<usize>, stats: &mut ReadStats) -> Result<Fe
         fetched.sources.insert(source, (ranges, bytes));
     }
     let mut wanted: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for task in job.part.tasks.get(unit.clone()).unwrap_or(&[]) {
+    for task in tasks {
         if let Fetch::Object { store, key } = task.fetch {
             wanted.entry(store).or_default().push(key);
         }
     }
     for (store, keys) in wanted {
-        let Some((from, _)) = job.part.stores.get(store) else { continue };
+        let Some((from, _)) = part.stores.get(store) else { continue };
         let gets: Vec<Get> = keys
             .iter()
-            .filter_map(|&key| job.part.keys.get(key))
-            .map(|key| Get::whole(&**key).within(job.part.most))
+            .filter_map(|&key| part.keys.get(key))
+            .map(|key| Get::whole(&**key).within(part.most))
             .collect();
         let answers = from.get_many(&gets);
         stats.requests += gets.len() as u64;
@@ -83,11 +89,10 @@ fn fetch(job: &Job<'_>, unit: &Range<usize>, stats: &mut ReadStats) -> Result<Fe
             if gets.len() > 1 && answer.as_ref().is_err_and(|e| e.kind() == ErrorKind::LimitExceeded) {
                 continue;
             }
-            let answer =
-                answer.map_err(|e| too_long(job.part, e)).map_err(|e| match job.part.keys.get(key) {
-                    Some(name) => e.context(format!("{name} of {}", from.name())),
-                    None => e,
-                })?;
+            let answer = answer.map_err(|e| too_long(part, e)).map_err(|e| match part.keys.get(key) {
+                Some(name) => e.context(format!("{name} of {}", from.name())),
+                None => e,
+            })?;
             fetched.objects.insert(key, answer);
         }
     }
@@ -96,7 +101,8 @@ fn fetch(job: &Job<'_>, unit: &Range<usize>, stats: &mut ReadStats) -> Result<Fe
 }
 
 /// Runs the units of a part in order: one is fetched while the one before waits and the one before that is decoded.
-pub(super) fn run(job: &Job<'_>, threads: usize) -> Result<()> {
+/// `first` is what the first one fetched, if that was done before.
+pub(super) fn run(job: &Job<'_>, threads: usize, mut first: Option<First>) -> Result<()> {
     let (sender, receiver) = sync_channel::<(&Range<usize>, Result<Fetched>)>(1);
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -105,7 +111,13 @@ pub(super) fn run(job: &Job<'_>, threads: usize) -> Result<()> {
                 if job.cancel.is_some_and(Cancel::is_cancelled) || !job.wants(unit.start) {
                     break;
                 }
-                let fetched = fetch(job, unit, &mut stats);
+                let fetched = match first.take() {
+                    Some((fetched, took)) => {
+                        stats.add(&took);
+                        fetched
+                    }
+                    None => fetch(job.part, job.memory.as_ref(), unit, &mut stats),
+                };
                 let failed = fetched.is_err();
                 if sender.send((unit, fetched)).is_err() || failed {
                     break;

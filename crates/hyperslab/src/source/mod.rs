@@ -30,7 +30,7 @@ pub use neighbour::{Neighbour, Neighbours};
 pub use remote::{
     CloudOptions, CloudPlace, CloudSource, CloudStore, HttpSource, HttpStore, Keys, RemoteOptions,
 };
-pub use store::{DirectoryStore, MemoryStore, Store, ZipStore};
+pub use store::{DirectoryStore, MemoryStore, Store, ZipStore, ZipWriter};
 pub use window::Window;
 pub use wrapper::{Counting, Crashing, Failing, Throttled};
 pub use write::{SyncPolicy, WriteFile, WriteOptions};

@@ -14,7 +14,7 @@ mod zip;
 
 pub use directory::DirectoryStore;
 pub use memory::MemoryStore;
-pub use zip::ZipStore;
+pub use zip::{ZipStore, ZipWriter};
 
 use super::{ByteRange, ReadHints, Source, Traffic};
 use crate::error::{Error, ErrorKind, Result};
@@ -149,6 +149,12 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Removes an object; whether it was there.
     fn delete(&self, key: &str) -> Result<bool>;
+
+    /// Makes what was put and deleted durable and seen by others, where that is not done object by object: the whole of a
+    /// zip file.
+    fn commit(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// The keys of all objects below a prefix, sorted by bytes.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;

@@ -3,7 +3,7 @@
 use super::contract_tests::{check_all, check_reading, fill};
 use super::*;
 use crate::limits::Limits;
-use crate::source::MemorySource;
+use crate::source::{FileSource, MemorySource, WriteOptions};
 
 #[test]
 fn memory() {
@@ -305,4 +305,120 @@ fn a_zip_file_with_any_byte_changed_or_cut_off_does_no_harm() {
     }
     assert_eq!(open_zip(vec![0; 100]).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(open_zip(Vec::new()).unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+fn zip_writer(path: &std::path::Path) -> ZipWriter {
+    ZipWriter::create(path, &Limits::default(), &WriteOptions::new()).unwrap()
+}
+
+fn open_at(path: &std::path::Path) -> ZipStore {
+    ZipStore::open(Arc::new(FileSource::open(path).unwrap()), &Limits::default()).unwrap()
+}
+
+#[test]
+fn a_zip_file_is_written_and_written_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new.zip");
+    let writer = zip_writer(&path);
+    contract_tests::check_all(&writer);
+    fill(&writer);
+    // Nobody sees anything yet, not even a file beside.
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    writer.commit().unwrap();
+    check_reading(&open_at(&path));
+    check_reading(&writer);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+    // The same whatever order and threads: the bytes as well.
+    let first = std::fs::read(&path).unwrap();
+    let other = folder.path().join("other.zip");
+    let again = zip_writer(&other);
+    let memory = MemoryStore::new();
+    fill(&memory);
+    again.put("ab", "an older version".into(), &Precondition::None).unwrap();
+    for key in memory.list("").unwrap().iter().rev() {
+        again.put(key, memory.get(key).unwrap().unwrap(), &Precondition::None).unwrap();
+    }
+    again.commit().unwrap();
+    assert_eq!(std::fs::read(&other).unwrap(), first);
+    // What is there is changed, and stays as it was without a commit.
+    let edit = ZipWriter::edit(&path, &Limits::default(), &WriteOptions::new()).unwrap();
+    edit.put("ab", "new".into(), &Precondition::Matches(edit.version("ab").unwrap().unwrap())).unwrap();
+    assert!(edit.delete("empty").unwrap());
+    drop(edit);
+    assert_eq!(std::fs::read(&path).unwrap(), first);
+    let edit = ZipWriter::edit(&path, &Limits::default(), &WriteOptions::new()).unwrap();
+    check_reading(&edit);
+    edit.put("ab", "new".into(), &Precondition::None).unwrap();
+    assert!(edit.delete("empty").unwrap());
+    edit.commit().unwrap();
+    let read = open_at(&path);
+    assert_eq!((read.get("ab").unwrap().unwrap(), read.get("empty").unwrap()), ("new".into(), None));
+    assert_eq!(read.get("a/0.0").unwrap().unwrap(), "0123456789");
+    // And once more with the same writer.
+    edit.put("ab", "not below a".into(), &Precondition::None).unwrap();
+    edit.put("empty", Bytes::new(), &Precondition::Absent).unwrap();
+    edit.commit().unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), first);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+}
+
+#[test]
+fn a_zip_file_of_others_is_taken_over_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("theirs.zip");
+    for deflate in [false, true] {
+        for prefix in ["", "s.zarr/"] {
+            let zip = zipped(Zip { zip64: true, local_extra: 20, ..Zip::default() }, prefix, deflate);
+            std::fs::write(&path, zip.finish(b"")).unwrap();
+            let edit = ZipWriter::edit(&path, &Limits::default(), &WriteOptions::new()).unwrap();
+            check_reading(&edit);
+            edit.put("a/new", "more".into(), &Precondition::Absent).unwrap();
+            edit.commit().unwrap();
+            assert_eq!(open_at(&path).list("").unwrap().len(), 9);
+            assert!(edit.delete("a/new").unwrap());
+            edit.commit().unwrap();
+            check_reading(&open_at(&path));
+            let all = ZipStore::open_at(Arc::new(FileSource::open(&path).unwrap()), "", &Limits::default());
+            assert!(all.unwrap().list("").unwrap().iter().all(|key| key.starts_with(prefix)));
+        }
+    }
+    // What would be lost is refused.
+    let mut zip = Zip::default();
+    zip.add("good", b"12345", false);
+    zip.add("../evil", b"no key", false);
+    std::fs::write(&path, zip.finish(b"")).unwrap();
+    let refused = ZipWriter::edit(&path, &Limits::default(), &WriteOptions::new()).unwrap_err();
+    assert!(refused.kind() == ErrorKind::Unsupported && refused.to_string().contains("../evil"), "{refused}");
+    let mut zip = Zip::default();
+    zip.raw("secret", b"12345", 5, 0, 0, 1);
+    std::fs::write(&path, zip.finish(b"")).unwrap();
+    let refused = ZipWriter::edit(&path, &Limits::default(), &WriteOptions::new()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
+}
+
+#[test]
+fn a_zip_file_is_not_written_over_what_others_wrote() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.zip");
+    let (one, two) = (zip_writer(&path), zip_writer(&path));
+    one.put("a", "one".into(), &Precondition::None).unwrap();
+    two.put("a", "two".into(), &Precondition::None).unwrap();
+    one.commit().unwrap();
+    assert_eq!(two.commit().unwrap_err().kind(), ErrorKind::AlreadyExists);
+    let edit = |text: &'static str| {
+        let edit = ZipWriter::edit(&path, &Limits::default(), &WriteOptions::new()).unwrap();
+        edit.put("a", text.into(), &Precondition::None).unwrap();
+        edit
+    };
+    let (three, four) = (edit("three"), edit("four"));
+    four.commit().unwrap();
+    let lost = three.commit().unwrap_err();
+    assert_eq!(lost.kind(), ErrorKind::Changed, "{lost}");
+    assert_eq!(open_at(&path).get("a").unwrap().unwrap(), "four");
+    let folder_in = zip_writer(&folder.path().join("nc.zip")).with_prefix("nc.zip").unwrap();
+    folder_in.put(".zgroup", "{}".into(), &Precondition::None).unwrap();
+    folder_in.commit().unwrap();
+    let source = Arc::new(FileSource::open(folder.path().join("nc.zip")).unwrap());
+    let root = ZipStore::open_at(source, "", &Limits::default()).unwrap();
+    assert_eq!(root.list("").unwrap(), ["nc.zip/.zgroup"]);
 }

@@ -1,6 +1,10 @@
-//! A zip file, read.
+//! A zip file, read and written.
 
 mod directory;
+mod record;
+mod write;
+
+pub use write::ZipWriter;
 
 use super::{
     Get, Listing, Precondition, Store, Version, below, check_key, check_prefix, cut, next_names, read_only,
@@ -28,6 +32,10 @@ pub struct ZipStore {
     source: Arc<dyn Source>,
     /// By key, each key once.
     files: Vec<File>,
+    /// What stands in front of all keys: empty, or a folder with its `/`.
+    prefix: String,
+    /// The first file that has no key, folders aside.
+    keyless: Option<String>,
     limits: Limits,
 }
 
@@ -63,9 +71,13 @@ impl ZipStore {
 
     fn read(source: Arc<dyn Source>, limits: &Limits, prefix: Option<&str>) -> Result<Self> {
         let mut entries = directory::read(source.as_ref(), limits)?;
+        let prefix = prefix.map_or_else(|| common_folder(&entries).unwrap_or_default(), str::to_owned);
+        let has_key = |name: &str| check_key(name).is_ok() && below(&prefix, name).is_some();
+        let is_folder = |name: &str, entry: &Entry| name.ends_with('/') && entry.length == 0;
+        let keyless = entries.iter().find(|(name, entry)| !has_key(name) && !is_folder(name, entry));
+        let keyless = keyless.map(|(name, _)| name.clone());
         // Names that are no keys (folders among them) cannot be asked for.
         entries.retain(|(name, _)| check_key(name).is_ok());
-        let prefix = prefix.map_or_else(|| common_folder(&entries).unwrap_or_default(), str::to_owned);
         let mut files: Vec<File> = entries
             .into_iter()
             .filter_map(|(name, entry)| {
@@ -77,7 +89,36 @@ impl ZipStore {
         files.reverse();
         files.sort_by(|a, b| a.key.cmp(&b.key));
         files.dedup_by(|b, a| a.key == b.key);
-        Ok(ZipStore { source, files, limits: limits.clone() })
+        let prefix = if prefix.is_empty() { prefix } else { format!("{prefix}/") };
+        Ok(ZipStore { source, files, prefix, keyless, limits: limits.clone() })
+    }
+
+    /// Fails if the file cannot be written anew with all that is in it.
+    fn check_rewritable(&self) -> Result<()> {
+        if let Some(name) = &self.keyless {
+            return Err(Error::unsupported(format!("rewriting a zip file with {name:?}, which is no key")));
+        }
+        match self.files.iter().find(|file| file.entry.is_encrypted()) {
+            Some(file) => {
+                Err(Error::unsupported(format!("rewriting a zip file with {}, encrypted", file.key)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Where the bytes of a file begin.
+    fn start_of(&self, file: &File) -> Result<u64> {
+        if let Some(start) = file.start.get() {
+            return Ok(*start);
+        }
+        let header = self.raw(ByteRange::new(file.entry.header, file.entry.local_length()))?;
+        self.start(file, &header)
+    }
+
+    /// Bytes of the zip file itself.
+    fn raw(&self, range: ByteRange) -> Result<Bytes> {
+        let bytes = self.source.read(&[range])?.pop();
+        bytes.ok_or_else(|| Error::new(ErrorKind::Io, "the source gave no answer"))
     }
 
     fn find(&self, key: &str) -> Result<Option<&File>> {
@@ -196,9 +237,9 @@ impl Part<'_> {
 
 /// The folder that has all files in it, if there is one and it is not the only name.
 fn common_folder(entries: &[(String, Entry)]) -> Option<String> {
-    let (first, _) = entries.first()?;
-    let (folder, _) = first.split_once('/')?;
-    entries.iter().all(|(name, _)| below(folder, name).is_some()).then(|| folder.to_owned())
+    let mut names = entries.iter().map(|(name, _)| name.as_str()).filter(|name| check_key(name).is_ok());
+    let (folder, _) = names.clone().next()?.split_once('/')?;
+    names.all(|name| below(folder, name).is_some()).then(|| folder.to_owned())
 }
 
 impl Store for ZipStore {

@@ -278,6 +278,14 @@ fn unfinished(path: &Path, options: &WriteOptions) -> Result<(Box<dyn DiskFile>,
     Err(failed(std::io::ErrorKind::AlreadyExists.into()))
 }
 
+/// A file beside `path` that loses its name at once, so that it goes away with the program, whatever ends that.
+pub(crate) fn scratch(path: &Path, options: &WriteOptions) -> Result<Box<dyn DiskFile>> {
+    let (file, name) = unfinished(path, options)?;
+    let failed = |e| Error::io(format!("cannot remove the name of {}", name.display()), e);
+    options.disk.remove(&name).map_err(failed)?;
+    Ok(file)
+}
+
 impl Source for WriteFile {
     fn len(&self) -> Result<u64> {
         Ok(self.lock().edit.length)

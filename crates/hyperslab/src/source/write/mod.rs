@@ -22,6 +22,7 @@ mod tests;
 
 pub use disk::{Disk, DiskFile, LocalDisk};
 pub use file::WriteFile;
+pub(crate) use file::scratch;
 pub use lock::Locking;
 pub use recover::{JournalState, Recovery, journal_state, open_recovered, recover};
 

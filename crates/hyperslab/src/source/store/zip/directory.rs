@@ -22,7 +22,7 @@ const TAIL: u64 = 64 << 10;
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     flags: u16,
-    method: u16,
+    pub(super) method: u16,
     pub(super) crc: u32,
     /// Bytes in the zip file.
     pub(super) stored: u64,
@@ -41,9 +41,13 @@ impl Entry {
         self.method == 0
     }
 
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.flags & 1 != 0
+    }
+
     /// Fails if the file cannot be read or is too long.
     pub(super) fn check(&self, limits: &Limits) -> Result<()> {
-        if self.flags & 1 != 0 {
+        if self.is_encrypted() {
             return Err(Error::unsupported("encrypted files in a zip file").at(LOCAL, self.header));
         }
         match self.method {
@@ -242,8 +246,11 @@ fn parse(bytes: &[u8], place: &Place) -> Result<Vec<(String, Entry)>> {
         let header = header.checked_add(place.before).filter(|&h| h < place.offset);
         let header = header.ok_or_else(|| here.corrupt("an entry for a file behind the directory"))?;
         // Names are UTF-8 or of a code page that agrees with it where keys are concerned.
-        let Ok(name) = std::str::from_utf8(name) else { continue };
-        let name = name.strip_prefix("./").unwrap_or(name).trim_start_matches('/').to_owned();
+        let name = match std::str::from_utf8(name) {
+            Ok(name) => name.strip_prefix("./").unwrap_or(name).trim_start_matches('/').to_owned(),
+            // No key has a NUL.
+            Err(_) => format!("\0{}", String::from_utf8_lossy(name)),
+        };
         let limit = place.offset;
         found.push((name, Entry { flags, method, crc, stored, length, header, limit, variable }));
     }
