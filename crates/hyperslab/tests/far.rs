@@ -394,3 +394,78 @@ fn chunks_that_are_too_long_together_are_read_one_by_one() {
         server.log().iter().filter(|r| r.path().starts_with("/s/z/") && !r.path().ends_with("y")).count();
     assert!(asked > 4, "{asked}");
 }
+
+#[test]
+fn sources_of_a_virtual_dataset_do_not_wait_for_one_another() {
+    let folder = format!("{}/tests/data/virtual/", env!("CARGO_MANIFEST_DIR"));
+    let server = Server::start(LATENCY);
+    server.put("/x/many.h5", std::fs::read(format!("{folder}many.h5")).unwrap());
+    let source = fixture("virtual/many_source.h5");
+    let at = source.windows(16).position(|w| w == [0xab; 16]).unwrap();
+    for n in 0..12u8 {
+        let mut source = source.clone();
+        source[at..at + 20_000].fill(n);
+        server.put(&format!("/x/n{n:02}.h5"), source);
+    }
+    // So little that elements do not come with the first request.
+    let mut remote = RemoteOptions::default();
+    remote.first = 600;
+    let mut options = hyperslab::OpenOptions::new();
+    options.remote = remote;
+    let open = || hyperslab::open_with(server.url("/x/many.h5"), &options).unwrap();
+    for name in ["all", "over"] {
+        let array = open().array(name).unwrap();
+        server.forget();
+        let read = array.read::<u8>(sel("[...]")).unwrap().data;
+        let step = if name == "all" { 20_000 } else { 10_000 };
+        let wanted: Vec<u8> = (0..read.len()).map(|i| (i / step).min(11) as u8).collect();
+        assert!(read == wanted, "{name}");
+        let (requests, _, waves) = server.count();
+        assert!(requests >= 24 && waves < 12, "{name}: {requests} requests in {waves} waves");
+        // What is open is not opened again, and what is read together takes one wave.
+        server.forget();
+        assert!(array.read::<u8>(sel("[...]")).unwrap().data == wanted);
+        let (requests, _, waves) = server.count();
+        assert!(requests == 12 && waves <= 2, "{name}: {requests} requests in {waves} waves");
+    }
+    // The error is that of the first source that fails, whichever answers first.
+    server.on(|r| (r.path() > "/x/n04").then_some(Fault::Status(403, "text/plain", "")));
+    for _ in 0..3 {
+        let error = open().array("all").unwrap().read::<u8>(sel("[...]")).unwrap_err().to_string();
+        assert!(error.contains("n04.h5") && error.contains("HTTP 403"), "{error}");
+    }
+    // A source that is not there gives fill, as on disk.
+    server.on(|r| (r.path() == "/x/n04.h5").then_some(Fault::Status(404, "text/plain", "")));
+    let read = open().array("over").unwrap().read::<u8>(sel("[...]")).unwrap().data;
+    assert_eq!((read[39_999], read[40_000], read[49_999], read[50_000]), (3, 3, 3, 5));
+}
+
+#[test]
+fn thousands_of_small_arrays_are_looked_at_in_few_requests() {
+    let server = serve("far_objects.h5", LATENCY, 0);
+    let all = |file: &File| {
+        let arrays = file.walk().filter_map(|entry| match entry.open(file) {
+            Ok(Object::Array(array)) => Some(array.read_raw(sel("[...]")).unwrap().bytes.to_vec()),
+            _ => None,
+        });
+        arrays.collect::<Vec<_>>()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("o.h5");
+    std::fs::write(&path, fixture("far_objects.h5")).unwrap();
+    let wanted = all(&hyperslab::open(path.as_path()).unwrap());
+    assert!(wanted.len() > 900);
+    let file = hyperslab::open(server.url("/far_objects.h5")).unwrap();
+    assert!(all(&file) == wanted);
+    let (requests, bytes, _) = server.count();
+    assert!(requests <= 60 && bytes < 8 << 20, "{requests} requests, {bytes} bytes");
+    server.forget();
+    let file = hyperslab::open(server.url("/far_objects.h5")).unwrap();
+    for entry in file.walk() {
+        if let Ok(Object::Array(array)) = entry.open(&file) {
+            array.verify(&mut |e| panic!("{e:?}"));
+        }
+    }
+    let (requests, bytes, _) = server.count();
+    assert!(requests <= 90, "check: {requests} requests, {bytes} bytes");
+}

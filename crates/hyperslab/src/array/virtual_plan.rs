@@ -10,6 +10,7 @@ use super::virtual_region::{alike, along_axes, by_number, pick_all};
 use super::virtual_selection::{Blocks, Elements, block_of, extent_for, indices_below, unlimited_axis};
 use crate::dtype::DType;
 use crate::error::{Context, Error, ErrorKind, Result};
+use crate::exec;
 use crate::limits::{Budget, Limits};
 use crate::model::{
     ArrayMeta, ChunkGrid, ChunkIndex, ChunkRef, Dataspace, Fault, NodeId, SpaceSelection, Storage,
@@ -18,11 +19,16 @@ use crate::model::{
 use crate::plan::{Origin, Part, ReadPlan};
 use crate::select::{Region, Selector};
 use crate::shape::{Coord, Name};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 /// Source arrays kept open.
 const SOURCES_KEPT: usize = 4096;
+
+/// Sources that are opened and looked up at a time where they are far away, and how many before what they gave is looked at.
+const TOGETHER: usize = 16;
+const BATCH: usize = 1024;
 
 /// Mappings looked at for one plan or extent, those of sources that are virtual themselves included.
 const MAPPINGS: u64 = 1 << 21;
@@ -74,31 +80,39 @@ impl Sources {
     }
 }
 
-/// A plan in the making.
+/// What a plan in the making may take, and where it stands.
 struct Planning<'a> {
     limits: &'a Limits,
-    parts: Vec<Part>,
-    mappings: Budget,
-    memory: Budget,
+    mappings: &'a Budget,
+    memory: &'a Budget,
     /// The virtual datasets that the one at hand is a source of.
     above: Vec<(usize, NodeId)>,
+}
+
+/// One source and what it gives.
+struct Piece<'a> {
+    selection: Cow<'a, SpaceSelection>,
+    mapping: &'a VirtualMapping,
+    /// Which of the numbered sources it is.
+    number: Option<u64>,
+    /// Indices on the unlimited axes of both selections.
+    unlimited: Option<u64>,
 }
 
 impl Array {
     /// The plan to read a region of a virtual dataset.
     pub(super) fn plan_virtual(&self, mappings: &[VirtualMapping], region: Region) -> Result<ReadPlan> {
         let limits = &self.options().limits;
-        let mut planning = Planning {
+        let planning = Planning {
             limits,
-            parts: Vec::new(),
-            mappings: Budget::new("mappings of a virtual dataset and its sources", MAPPINGS),
-            memory: Budget::new("memory for the plan of a virtual dataset", limits.plan / 4),
+            mappings: &Budget::new("mappings of a virtual dataset and its sources", MAPPINGS),
+            memory: &Budget::new("memory for the plan of a virtual dataset", limits.plan / 4),
             above: Vec::new(),
         };
         let shape = region.shape().to_vec();
-        planning.mappings(self, mappings, &region)?;
+        let parts = planning.mappings(self, mappings, &region)?;
         let meta = self.meta();
-        ReadPlan::of_parts(shape, meta.dtype.clone(), meta.fill_element.clone(), planning.parts, limits)
+        ReadPlan::of_parts(shape, meta.dtype.clone(), meta.fill_element.clone(), parts, limits)
     }
 
     /// The extents of a virtual dataset as its sources make them; `None` if none of its mappings is unlimited.
@@ -270,31 +284,58 @@ fn with_number(name: &Name, number: Option<u64>) -> Result<Name> {
 }
 
 impl Planning<'_> {
-    /// Adds the parts that the mappings of `array` give to a region of it.
-    fn mappings(&mut self, array: &Array, mappings: &[VirtualMapping], region: &Region) -> Result<()> {
+    /// The parts that the mappings of `array` give to a region of it, in the order of the mappings.
+    fn mappings(&self, array: &Array, mappings: &[VirtualMapping], region: &Region) -> Result<Vec<Part>> {
         // One hierarchy is one file opened once; the same file opened again is bounded by the depth.
         let here = (Arc::as_ptr(array.hierarchy()).cast::<u8>() as usize, array.node().clone());
         if self.above.contains(&here) {
             return Err(Error::new(ErrorKind::Corrupt, "a virtual dataset that is its own source"));
         }
-        self.above.push(here);
+        let above = self.above.iter().cloned().chain([here]).collect();
+        let below = Planning { above, ..*self };
+        let mut pieces = Vec::new();
         for mapping in mappings {
             self.mappings.charge(1)?;
-            self.mapping(array, mapping, region).context(|| name(mapping))?;
+            below.touched(array, mapping, region, &mut pieces).context(|| name(mapping))?;
         }
-        self.above.pop();
-        Ok(())
+        let made = |piece: &Piece<'_>| below.piece(array, piece, region).context(|| name(piece.mapping));
+        let mut parts = Vec::new();
+        // Far away, opening a source and looking up its chunks takes requests, which need not wait for one another. The
+        // sources of sources do wait, so that there are not threads of threads.
+        let far = array.hierarchy().traffic().requests > 0 && array.hierarchy().retry().is_none();
+        if far && self.above.is_empty() && pieces.len() > 1 {
+            for batch in pieces.chunks(BATCH) {
+                for piece in exec::all(TOGETHER, batch, made) {
+                    parts.extend(piece?);
+                }
+            }
+        } else {
+            for piece in &pieces {
+                parts.extend(made(piece)?);
+            }
+        }
+        Ok(parts)
     }
 
-    fn mapping(&mut self, array: &Array, mapping: &VirtualMapping, region: &Region) -> Result<()> {
+    /// Adds what of a mapping the region touches, without opening sources if that can be.
+    fn touched<'m>(
+        &self,
+        array: &Array,
+        mapping: &'m VirtualMapping,
+        region: &Region,
+        pieces: &mut Vec<Piece<'m>>,
+    ) -> Result<()> {
         let source_axis = unlimited_axis(&mapping.source_selection);
-        match unlimited_axis(&mapping.selection) {
-            None => {
-                let file = with_number(&mapping.file, None)?;
-                let dataset = with_number(&mapping.dataset, None)?;
-                let open = || array.source(&file, &dataset);
-                self.piece(array, &mapping.selection, &mapping.source_selection, &open, region, None)
+        let mut add = |selection: Cow<'m, SpaceSelection>, number, unlimited| {
+            let piece = Piece { selection, mapping, number, unlimited };
+            // Most mappings of a large dataset have nothing to do with a small region.
+            if self.inside(&piece, region)?.is_some() {
+                pieces.push(piece);
             }
+            Ok(())
+        };
+        match unlimited_axis(&mapping.selection) {
+            None => add(Cow::Borrowed(&mapping.selection), None, None),
             Some(axis) if source_axis.is_none() => {
                 // A block for each numbered source. Only those that the region touches are opened.
                 let (low, high) = touched(region, axis);
@@ -310,8 +351,7 @@ impl Planning<'_> {
                         break;
                     }
                     self.mappings.charge(1)?;
-                    let open = || array.numbered(mapping, number);
-                    self.piece(array, &block, &mapping.source_selection, &open, region, None)?;
+                    add(Cow::Owned(block), Some(number), None)?;
                 }
                 Ok(())
             }
@@ -319,34 +359,38 @@ impl Planning<'_> {
                 let Some(source) = array.source(&mapping.file, &mapping.dataset)? else { return Ok(()) };
                 let extent = source_axis.and_then(|axis| source.shape().get(axis)).copied().unwrap_or(0);
                 let len = indices_below(&mapping.source_selection, source_axis.unwrap_or(0), extent);
-                let open = || Ok(Some(source.clone()));
-                self.piece(array, &mapping.selection, &mapping.source_selection, &open, region, Some(len))
+                add(Cow::Borrowed(&mapping.selection), None, Some(len))
             }
         }
     }
 
-    /// Adds what one source gives to the region. `unlimited`: indices on the unlimited axes of both selections.
-    fn piece(
-        &mut self,
-        array: &Array,
-        selection: &SpaceSelection,
-        source_selection: &SpaceSelection,
-        open: &dyn Fn() -> Result<Option<Array>>,
-        region: &Region,
-        unlimited: Option<u64>,
-    ) -> Result<()> {
+    /// The elements that a piece is for, and what of the region lies in their bounds.
+    fn inside(&self, piece: &Piece<'_>, region: &Region) -> Result<Option<(Elements, Vec<Selector>)>> {
         let rank = region.dims().len();
-        let wanted = Elements::new(selection, region.dims(), unlimited, self.limits.plan)?;
-        // Most mappings of a large dataset have nothing to do with a small region.
+        let wanted = Elements::new(&piece.selection, region.dims(), piece.unlimited, self.limits.plan)?;
         let bounds: Vec<Blocks> = wanted
             .bounds(rank)
             .iter()
             .map(|&(low, high)| Blocks::run(low, high.saturating_sub(low)))
             .collect();
         let itself = |axis: usize| bounds.get(axis).map(|b| (*b, Some((axis, *b))));
-        let Some(inside) = pick_all(region, &itself, self.limits)? else { return Ok(()) };
-        let Some(source) = open()? else { return Ok(()) };
-        let given = Elements::new(source_selection, source.shape(), unlimited, self.limits.plan)?;
+        Ok(pick_all(region, &itself, self.limits)?.map(|inside| (wanted, inside)))
+    }
+
+    /// The parts that one source gives to the region.
+    fn piece(&self, array: &Array, piece: &Piece<'_>, region: &Region) -> Result<Vec<Part>> {
+        let Some((wanted, inside)) = self.inside(piece, region)? else { return Ok(Vec::new()) };
+        let Piece { mapping, number, unlimited, .. } = *piece;
+        let source = match (number, unlimited) {
+            (Some(number), _) => array.numbered(mapping, number)?,
+            // What is unlimited in both has one source, whose name is taken as it is.
+            (None, Some(_)) => array.source(&mapping.file, &mapping.dataset)?,
+            (None, None) => {
+                array.source(&with_number(&mapping.file, None)?, &with_number(&mapping.dataset, None)?)?
+            }
+        };
+        let Some(source) = source else { return Ok(Vec::new()) };
+        let given = Elements::new(&mapping.source_selection, source.shape(), unlimited, self.limits.plan)?;
         if wanted.count() != given.count() {
             let text = format!("{:?} elements mapped to {:?}", given.count(), wanted.count());
             return Err(Error::new(ErrorKind::Corrupt, text));
@@ -357,12 +401,12 @@ impl Planning<'_> {
         };
         match part {
             Some(part) => self.source(array, &source, part),
-            None => Ok(()),
+            None => Ok(Vec::new()),
         }
     }
 
-    /// Adds the parts that read a region of a source.
-    fn source(&mut self, array: &Array, source: &Array, region: Region) -> Result<()> {
+    /// The parts that read a region of a source.
+    fn source(&self, array: &Array, source: &Array, region: Region) -> Result<Vec<Part>> {
         let meta = source.meta();
         let foreign = !Arc::ptr_eq(array.hierarchy(), source.hierarchy());
         if foreign && points_elsewhere(&meta.dtype) {
@@ -379,9 +423,16 @@ impl Planning<'_> {
                     index: &**index,
                     pipeline: source.pipeline()?,
                 };
-                self.part(&origin, region)
+                Ok(vec![self.part(&origin, region)?])
             }
-            Storage::Tiles(_) => source.in_tiles(&region, &mut |origin, region| self.part(origin, region)),
+            Storage::Tiles(_) => {
+                let mut parts = Vec::new();
+                source.in_tiles(&region, &mut |origin, region| {
+                    parts.push(self.part(origin, region)?);
+                    Ok(())
+                })?;
+                Ok(parts)
+            }
             Storage::Virtual(mappings) => {
                 // What its own sources do not cover is its own fill value.
                 let fill = ArrayMeta { grid: ChunkGrid::Whole, ..meta.clone() };
@@ -393,21 +444,21 @@ impl Planning<'_> {
                     index: &Nothing,
                     pipeline: &pipeline,
                 };
-                self.part(&origin, region.clone())?;
-                self.mappings(source, mappings, &region)
+                let mut parts = vec![self.part(&origin, region.clone())?];
+                parts.extend(self.mappings(source, mappings, &region)?);
+                Ok(parts)
             }
         }
     }
 
-    fn part(&mut self, origin: &Origin<'_>, region: Region) -> Result<()> {
+    fn part(&self, origin: &Origin<'_>, region: Region) -> Result<Part> {
         let part = Part::new(origin, region, self.limits)?;
         // Its selectors, tasks and units, roughly. Sources of sources count for more: their number may double with each
         // level, which is a trap sooner than a use.
         let size = size_of::<Part>() + 512 + 48 * part.tasks.len();
         let weight = if self.above.len() > 1 { 8 } else { 1 };
         self.memory.charge((size * weight) as u64)?;
-        self.parts.push(part);
-        Ok(())
+        Ok(part)
     }
 }
 

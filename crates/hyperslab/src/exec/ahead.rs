@@ -3,12 +3,11 @@
 //! The parts themselves still run one after the other, as later ones may write over earlier ones.
 
 use super::remote::{Fetched, fetch};
-use super::{ReadStats, RunOptions, cache, each};
+use super::{ReadStats, RunOptions, all, cache};
 use crate::error::Result;
 use crate::plan::{Part, ReadPlan};
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Mutex;
 
 /// Parts that are fetched at a time.
 const TOGETHER: usize = 16;
@@ -59,10 +58,8 @@ impl<'a> Ahead<'a> {
 
     fn fetch(&mut self, group: Range<usize>) {
         let parts = self.parts.get(group).unwrap_or(&[]);
-        let slots: Vec<Mutex<Option<First>>> = parts.iter().map(|_| Mutex::new(None)).collect();
         let options = self.options;
-        // Every part has its own answer, errors too.
-        let _ = each(TOGETHER, parts.iter().zip(&slots).collect(), |(part, slot)| {
+        let first = all(TOGETHER, parts, |part| {
             let mut stats = ReadStats::default();
             let memory = cache::Memory::new(options.cache.as_ref(), part);
             let first = match (part.units.first(), &options.cancel) {
@@ -70,11 +67,9 @@ impl<'a> Ahead<'a> {
                 (Some(unit), _) => fetch(part, memory.as_ref(), unit, &mut stats),
                 (None, _) => Ok(Fetched::default()),
             };
-            *slot.lock().unwrap_or_else(|e| e.into_inner()) = Some((first, stats));
-            Ok(())
+            (first, stats)
         });
-        let first = slots.into_iter().filter_map(|s| s.into_inner().unwrap_or_else(|e| e.into_inner()));
-        self.fetched = first.collect();
+        self.fetched = first.into();
     }
 }
 

@@ -224,6 +224,19 @@ pub(crate) fn each<T: Send>(
     failed.into_inner().unwrap_or_else(|e| e.into_inner()).map_or(Ok(()), Err)
 }
 
+/// What `work` makes of each of `items`, in their order, in up to `threads` threads: of those that wait rather than compute.
+pub(crate) fn all<I: Sync, T: Send>(threads: usize, items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<T> {
+    let slots: Vec<Mutex<Option<T>>> = items.iter().map(|_| Mutex::new(None)).collect();
+    let put = |(item, slot): (&I, &Mutex<Option<T>>)| {
+        let made = work(item);
+        *slot.lock().unwrap_or_else(|e| e.into_inner()) = Some(made);
+        Ok(())
+    };
+    // Nothing fails here: what was made of an item may be an error.
+    let _ = each(threads, items.iter().zip(&slots).collect(), put);
+    slots.into_iter().filter_map(|slot| slot.into_inner().unwrap_or_else(|e| e.into_inner())).collect()
+}
+
 /// How many threads copying so many bytes is worth.
 pub(crate) fn copying_threads(bytes: u64, most: Option<usize>) -> usize {
     let worth = usize::try_from(bytes / COPIED).unwrap_or(usize::MAX).max(1);

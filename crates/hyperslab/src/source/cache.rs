@@ -46,6 +46,22 @@ impl CachedSource {
         Ok(CachedSource { inner, length, blocks: cache, hits: AtomicU64::new(0), loaded: AtomicU64::new(0) })
     }
 
+    /// What is behind it.
+    pub(super) fn inner(&self) -> &Arc<dyn Source> {
+        &self.inner
+    }
+
+    /// A range of which all blocks are in memory, and that lies in the file.
+    pub(super) fn held(&self, range: ByteRange) -> Option<Bytes> {
+        let end = range.end().filter(|&end| range.length > 0 && end <= self.length)?;
+        let mut out = Vec::with_capacity(to_usize(range.length).ok()?);
+        for block in range.offset / BLOCK..=(end - 1) / BLOCK {
+            self.copy(block, &self.blocks.get(&block)?, range, &mut out).ok()?;
+        }
+        self.hits.fetch_add(1, Ordering::Relaxed);
+        Some(out.into())
+    }
+
     /// Reads the blocks `wanted`, sorted and each once, and keeps them. Runs of neighbours are read in one piece, with the
     /// blocks between them where those cost less than another request: they are likely to be wanted next.
     fn load(&self, wanted: &[u64]) -> Result<Vec<(u64, Bytes)>> {

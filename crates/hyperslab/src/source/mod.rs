@@ -9,6 +9,7 @@ mod file;
 mod growing;
 mod memory;
 mod merge;
+mod near;
 mod neighbour;
 #[cfg(feature = "remote")]
 pub mod remote;
@@ -25,6 +26,7 @@ pub use growing::GrowingSource;
 pub use memory::MemorySource;
 use memory::past_end;
 pub use merge::{Merged, merge};
+pub use near::NearSource;
 pub use neighbour::{Neighbour, Neighbours};
 #[cfg(feature = "remote")]
 pub use remote::{

@@ -321,6 +321,10 @@ fn answer(out: &mut TcpStream, request: &mut Request, shared: &Shared) -> std::i
         return Ok(true);
     }
     request.sent = body.len();
+    // Before it goes, so that whoever has it finds it in the log.
+    if let Some(logged) = shared.log.lock().unwrap().iter_mut().find(|r| r.number == request.number) {
+        logged.sent = request.sent;
+    }
     if shared.rate == 0 {
         out.write_all(body)?;
     } else {

@@ -23,7 +23,7 @@ use crate::model::{
     Retry, Storage, Writer,
 };
 use crate::shape::Name;
-use crate::source::{CachedSource, Latency, Neighbours, Source, Traffic};
+use crate::source::{CachedSource, Latency, NearSource, Neighbours, Source, Traffic};
 use bytes::Bytes;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
@@ -111,15 +111,20 @@ impl Hdf5 {
         let growing = retry.as_ref().is_some_and(Retry::is_live);
         let live = growing || superblock.is_live() && source.hints().latency != Latency::Remote;
         // Metadata comes in small pieces; what is in memory already, or may change, is not kept twice.
-        let metadata: Arc<dyn Source> = match source.hints().latency {
-            Latency::Memory => source.clone(),
-            _ if live => source.clone(),
-            _ => Arc::new(CachedSource::new(source.clone(), BLOCKS_KEPT)?),
+        let (metadata, data): (Arc<dyn Source>, Arc<dyn Source>) = match source.hints().latency {
+            Latency::Memory => (source.clone(), source.clone()),
+            _ if live => (source.clone(), source.clone()),
+            latency => {
+                let cached = Arc::new(CachedSource::new(source.clone(), BLOCKS_KEPT)?);
+                let near = || Arc::new(NearSource::new(cached.clone()));
+                let data = if latency == Latency::Remote { near() } else { source.clone() };
+                (cached, data)
+            }
         };
         let limits = Arc::new(limits);
         let end = if growing { length } else { superblock.data_end(length) };
         let space = |metadata| {
-            let space = Space::new(metadata, source.clone(), offset, end, superblock.sizes, limits.clone());
+            let space = Space::new(metadata, data.clone(), offset, end, superblock.sizes, limits.clone());
             if growing { space.growing() } else { space }
         };
         let mut objects = Objects::new(space(metadata.clone()), live);
