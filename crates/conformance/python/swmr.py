@@ -12,10 +12,15 @@
     swmr.py cycles FILE COUNT           opens the file, appends one row by SWMR, and closes it, COUNT times
     swmr.py plain FILE ROWS             appends rows without SWMR, and closes the file after each
     swmr.py flushed FILE ROWS           appends rows without SWMR, and flushes after each
+    swmr.py parts FILE ROWS SWMR        rows in two halves and two columns of chunks, flushed between; zeros are written too
+    swmr.py announced FILE ROWS         announces ten rows, and ten more, before it writes them one by one; zeros too
+    swmr.py torn FILE ROWS              rows of 4 MiB, four to a chunk that is written over in place; zeros too
+    swmr.py anew FILE ROWS BY           as "write", without an end, and all values higher by BY
     swmr.py zarr FOLDER ROWS            appends rows to a Zarr array
     swmr.py netcdf FILE ROWS            appends records to a netCDF-3 file, and synchronises after each
 
-The writers say "ready" when readers can open the file. Every value follows from its place, and none is the fill value.
+The writers say "ready" when readers can open the file. Every value follows from its place. Where zeros are not mentioned
+none is the fill value.
 """
 
 import sys
@@ -240,6 +245,75 @@ def flushed(name, rows):
             d[step] = value(step)
             f.flush()
             time.sleep(0.06)
+
+
+def few(i, j):
+    """Values of which each fifth is the fill value."""
+    return (7 * np.asarray(i) + np.asarray(j)) % 5
+
+
+def parts(name, rows, swmr):
+    f = h5py.File(name, "w", libver="latest" if swmr else None)
+    d = f.create_dataset("d", (0, 8), "<i4", maxshape=(None, 8), chunks=(4, 4))
+    f.flush()
+    if swmr:
+        f.swmr_mode = True
+    print("ready", flush=True)
+    pause = 0.005 if swmr else 0.05
+    for step in range(rows):
+        d.resize((step + 1, 8))
+        f.flush()
+        # By half of a chunk, so that each chunk is there before its row.
+        for first in (0, 4, 2, 6):
+            d[step, first : first + 2] = few(step, np.arange(first, first + 2))
+            f.flush()
+            time.sleep(pause)
+    f.close()
+
+
+def announced(name, rows):
+    f = h5py.File(name, "w", libver="latest")
+    d = f.create_dataset("d", (0, 8), "<i4", maxshape=(None, 8), chunks=(4, 4))
+    f.swmr_mode = True
+    print("ready", flush=True)
+    for step in range(rows):
+        if step % 20 == 0:
+            for more in (10, 20):
+                d.resize((min(step + more, rows), 8))
+                f.flush()
+                time.sleep(0.03)
+        d[step] = few(step, np.arange(8))
+        f.flush()
+        time.sleep(0.01)
+    f.close()
+
+
+def torn(name, rows):
+    width = 1 << 19
+    f = h5py.File(name, "w", libver="latest")
+    d = f.create_dataset("d", (0, width), "<i8", maxshape=(None, width), chunks=(4, width))
+    f.swmr_mode = True
+    print("ready", flush=True)
+    columns = np.arange(width)
+    for step in range(rows):
+        d.resize((step + 1, width))
+        d[step] = few(step, columns)
+        d.flush()
+    f.close()
+
+
+def anew(name, rows, by):
+    f = h5py.File(name, "w", libver="latest")
+    d = f.create_dataset("one", (0,), "<i8", maxshape=(None,), chunks=(16,))
+    f.swmr_mode = True
+    print("ready", flush=True)
+    for step in range(rows):
+        d.resize((step + 1,))
+        d[step] = value(step) + by
+        d.flush()
+        time.sleep(0.002)
+    print("done", flush=True)
+    time.sleep(3600)
 
 
 def zarr(name, rows):

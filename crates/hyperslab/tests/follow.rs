@@ -1,5 +1,13 @@
 //! Rows of files that are written between two looks.
 
+#[path = "follow/fill.rs"]
+mod fill;
+#[cfg(feature = "remote")]
+#[path = "follow/remote.rs"]
+mod remote;
+#[path = "follow/replaced.rs"]
+mod replaced;
+
 use hyperslab::follow::{Event, Follow, FollowOptions, From, Stop, follow};
 use hyperslab::model::Value;
 use hyperslab::{Address, ErrorKind};
@@ -190,8 +198,13 @@ fn zarr_arrays_announce_rows_before_they_write_them() {
     writer.join().unwrap();
 }
 
-/// A netCDF-3 file with one variable `v` of two numbers a record.
+/// A netCDF-3 file with one variable `v` of two numbers a record, which count from 1.
 fn netcdf3(records: u32) -> Vec<u8> {
+    netcdf3_of(2, records, 1)
+}
+
+/// The same with `width` numbers a record, which count from `first`.
+fn netcdf3_of(width: u32, records: u32, first: u32) -> Vec<u8> {
     let mut out = b"CDF\x01".to_vec();
     let word = |out: &mut Vec<u8>, n: u32| out.extend(n.to_be_bytes());
     let name = |out: &mut Vec<u8>, text: &[u8; 1]| {
@@ -204,13 +217,13 @@ fn netcdf3(records: u32) -> Vec<u8> {
     name(&mut out, b"t");
     word(&mut out, 0);
     name(&mut out, b"x");
-    word(&mut out, 2);
+    word(&mut out, width);
     [0, 0, 11, 1].iter().for_each(|&n| word(&mut out, n));
     name(&mut out, b"v");
-    [2, 0, 1, 0, 0, 4, 8].iter().for_each(|&n| word(&mut out, n));
+    [2, 0, 1, 0, 0, 4, 4 * width].iter().for_each(|&n| word(&mut out, n));
     let begin = out.len() as u32 + 4;
     word(&mut out, begin);
-    (0..2 * records).for_each(|n| word(&mut out, n + 1));
+    (0..width * records).for_each(|n| word(&mut out, n + first));
     out
 }
 

@@ -251,6 +251,75 @@ fn zarr_arrays_are_followed() {
     assert_eq!(integers(&values[0]), grid(40, 3));
 }
 
+/// What the writers write that write fill too.
+fn few(rows: u64, columns: u64) -> Vec<i64> {
+    (0..rows).flat_map(|i| (0..columns).map(move |j| ((7 * i + j) % 5) as i64)).collect()
+}
+
+#[test]
+fn what_is_not_written_is_never_fill_whatever_the_writer_does_first() {
+    for (command, rows, columns, last) in [
+        (&["parts", "25", "1"][..], 25, 8, Stop::Closed),
+        // Nobody says that this one is closed, and its last row holds fill.
+        (&["parts", "8", "0"], 7, 8, Stop::Idle),
+        (&["announced", "60"], 60, 8, Stop::Closed),
+        (&["torn", "13"], 13, 1 << 19, Stop::Closed),
+    ] {
+        let folder = folder();
+        let name = folder.path().join("a.h5").to_string_lossy().into_owned();
+        let arguments = [&[command[0], &name], &command[1..]].concat();
+        let writer = Script::writer(&arguments);
+        let options = FollowOptions::new().with_interval(Duration::from_millis(40));
+        let options = options.with_idle(Duration::from_secs(3)).with_batch(24 << 20);
+        let mut follow = follow(Address::parse(&format!("{name}::/d")), &[], options).expect("it begins");
+        let (mut next, mut values) = (0, Vec::new());
+        for event in follow.by_ref() {
+            let Event::Rows(came) = event.expect("no errors") else { panic!("{command:?}: another file") };
+            assert_eq!(came.first, next, "{command:?}: a row twice, or none");
+            next += came.count;
+            let part = &came.parts[0];
+            let size = part.array.dtype().size();
+            values.extend(part.bytes.chunks(size).map(|b| i64::from(b[0])));
+        }
+        writer.finish();
+        assert!(values == few(rows, columns), "{command:?}: {} values, some wrong", values.len());
+        assert_eq!(follow.stats().stop, Some(last), "{command:?}");
+    }
+}
+
+#[test]
+fn a_file_that_another_writer_begins_anew_is_noticed() {
+    let folder = folder();
+    let name = folder.path().join("a.h5").to_string_lossy().into_owned();
+    let mut writer = Script::writer(&["anew", &name, "50", "0"]);
+    let options = FollowOptions::new().with_interval(Duration::from_millis(20));
+    let options = options.with_idle(Duration::from_secs(3)).with_rows(150);
+    let mut follow = follow(Address::parse(&format!("{name}::/one")), &[], options).expect("it begins");
+    let (mut next, mut values, mut replaced) = (0, Vec::new(), 0);
+    for event in follow.by_ref() {
+        match event.expect("no errors") {
+            Event::Rows(came) => {
+                assert_eq!(came.first, next);
+                next += came.count;
+                values.extend(integers(&came.parts[0].elements.values().expect("values")));
+            }
+            Event::Replaced { left } => {
+                assert_eq!(left, 0);
+                (next, replaced) = (0, replaced + 1);
+            }
+            other => panic!("{other:?}"),
+        }
+        // The first writer dies when it has written all its rows; the second one has more.
+        if values.len() == 50 && replaced == 0 {
+            writer.kill();
+            writer = Script::start(&["anew", &name, "100", "1000"]);
+        }
+    }
+    drop(writer);
+    assert_eq!(replaced, 1);
+    assert_eq!(values, [grid(50, 1), grid(100, 1).iter().map(|v| v + 1000).collect()].concat());
+}
+
 #[test]
 fn the_program_prints_each_row_in_time() {
     let folder = folder();

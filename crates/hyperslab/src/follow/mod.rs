@@ -431,14 +431,17 @@ impl Follow {
             self.events.push_back(Event::Shrunk { path, from, to });
         }
         self.next = Some(next);
-        self.stats.waiting = look.rows.saturating_sub(next);
+        let waited = std::mem::replace(&mut self.stats.waiting, look.rows.saturating_sub(next));
         let batch = self.batch()?;
         let wanted = self.stats.waiting.min(batch);
         let rows = if wanted == 0 { None } else { self.watch.rows(next, wanted, batch)? };
         let Some(rows) = rows else {
             self.unseen = Some(begun);
-            // What took the place of the file comes at once.
-            self.more = self.watch.spent();
+            // What took the place of the file comes at once. If it was written over it, these were the rows of the new one.
+            self.more = self.watch.spent() || self.watch.is_replaced();
+            if self.watch.is_replaced() {
+                self.stats.waiting = waited;
+            }
             return Ok(());
         };
         let rows = self.limited(rows)?;

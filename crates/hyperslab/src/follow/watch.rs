@@ -56,8 +56,8 @@ pub(super) struct Watch {
     leaving: Leaving,
     /// Another file is there, which was not said yet.
     replaced: bool,
-    /// When the last looks began, the last one first.
-    looks: (Instant, Option<Instant>),
+    /// When this look began, and the one before it.
+    looks: (Option<Instant>, Option<Instant>),
     /// When rows that were given were last looked at again.
     checked: Instant,
     /// The stamp for which there were no further rows, and the first one that there was not.
@@ -140,7 +140,7 @@ impl Watch {
             left: None,
             leaving: Leaving::No,
             replaced: false,
-            looks: (now, None),
+            looks: (None, None),
             checked: now,
             exhausted: None,
             seen: None,
@@ -176,7 +176,7 @@ impl Watch {
 
     /// Looks at the extents of all arrays.
     pub(super) fn look(&mut self) -> Result<Look> {
-        self.looks = (Instant::now(), Some(self.looks.0));
+        self.looks = (Some(Instant::now()), self.looks.0);
         if self.leaving == Leaving::No && !self.is_current()? {
             self.leaving = Leaving::Rows;
             self.open_again();
@@ -287,6 +287,11 @@ impl Watch {
             target.samples.take(part, rows.first)?;
         }
         Ok(())
+    }
+
+    /// Whether another file is there, which the next look says.
+    pub(super) fn is_replaced(&self) -> bool {
+        self.replaced
     }
 
     /// There are no more rows of the file whose name leads to another now, if it does. Whether it did.
