@@ -7,6 +7,8 @@
     swmr.py refresh FILE COUNT          refreshes /d0 COUNT times; prints seconds
     swmr.py sums FILE SWMR              what h5py reads of each dataset: SHA-256 of its elements or "error", as JSON
     swmr.py virtual FILE ROWS           FILE is virtual, its sources FILE.0 and FILE.1 grow at different paces
+    swmr.py behind FILE ROWS            the same; the second source announces its rows before it writes them, with zeros
+    swmr.py in_turn FILE ROWS           the same where rows come from the sources in turn
     swmr.py frame FILE                  announces one frame, and writes it half a second later
     swmr.py text FILE ROWS              texts of any length, which come to the file later than the rows that name them
     swmr.py cycles FILE COUNT           opens the file, appends one row by SWMR, and closes it, COUNT times
@@ -179,6 +181,46 @@ def virtual(name, rows):
         time.sleep(0.01)
     for f, _ in sources:
         f.close()
+
+
+def behind(name, rows, turn=False):
+    """Rows of both sources side by side, or in turn; the second source is behind by the time of a few rows."""
+    unlimited = h5py.h5s.UNLIMITED
+    width = 4 if turn else 2
+    layout = h5py.VirtualLayout((rows, 4), "<i8", maxshape=(None, 4))
+    sources = []
+    for k in range(2):
+        f = h5py.File(f"{name}.{k}", "w", libver="latest")
+        d = f.create_dataset("d", (0, width), "<i8", maxshape=(None, width), chunks=(4, width))
+        sources.append((f, d))
+        source = h5py.VirtualSource(f"{name}.{k}", "d", (rows, width), maxshape=(None, width))
+        if turn:
+            layout[k:unlimited:2, :] = source[:unlimited, :]
+        else:
+            layout[:unlimited, 2 * k : 2 * k + 2] = source[:unlimited, :]
+    with h5py.File(name, "w", libver="latest") as f:
+        f.create_virtual_dataset("v", layout)
+    for f, _ in sources:
+        f.swmr_mode = True
+    print("ready", flush=True)
+    own = rows // 2 if turn else rows
+    lag = 5
+    for step in range(own + lag):
+        for k, (_, d) in enumerate(sources):
+            if step < own:
+                d.resize((step + 1, width))
+            at = step - (lag if k else 0)
+            if 0 <= at < own:
+                row = 2 * at + k if turn else at
+                d[at] = few(row, np.arange(width) + (0 if turn else 2 * k))
+            d.flush()
+        time.sleep(0.03)
+    for f, _ in sources:
+        f.close()
+
+
+def in_turn(name, rows):
+    behind(name, rows, turn=True)
 
 
 def frame(name):

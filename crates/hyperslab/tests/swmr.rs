@@ -195,6 +195,20 @@ fn only_handles_that_are_refreshed_grow() {
 }
 
 #[test]
+fn a_refresh_reads_one_object_header_and_nothing_else() {
+    let counted = Arc::new(Failing::new(Arc::new(MemorySource::new(bytes("later"), "later")), u64::MAX));
+    let file = live(counted.clone());
+    for name in ["/one", "/group/inner"] {
+        let mut array = file.array(name).unwrap();
+        let before = counted.calls();
+        array.refresh().unwrap();
+        let calls = counted.calls() - before;
+        // Its prefix and its messages: no group, no index, no superblock.
+        assert!((1..=3).contains(&calls), "{name}: {calls} reads");
+    }
+}
+
+#[test]
 fn data_that_appears_later_is_seen_by_older_handles() {
     // The address of data in one piece stands in the object header.
     let (early, later) = (bytes("early"), bytes("later"));

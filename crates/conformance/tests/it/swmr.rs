@@ -185,6 +185,19 @@ fn virtual_rows_come_when_all_sources_have_them() {
 }
 
 #[test]
+fn a_source_of_virtual_rows_says_nothing_of_another() {
+    for command in ["behind", "in_turn"] {
+        let folder = folder();
+        let name = folder.path().join("v.h5").to_string_lossy().into_owned();
+        let writer = Script::writer(&[command, &name, "40"]);
+        let (values, stats) = followed(&format!("{name}::/v"), &[], 5000);
+        writer.finish();
+        assert_eq!(integers(&values[0]), few(40, 4), "{command}");
+        assert_eq!(stats.stop, Some(Stop::Closed), "{command}");
+    }
+}
+
+#[test]
 fn a_single_frame_is_never_fill() {
     let folder = folder();
     let name = folder.path().join("f.h5").to_string_lossy().into_owned();

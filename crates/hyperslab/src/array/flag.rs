@@ -255,6 +255,12 @@ mod tests {
             assert_eq!(std::fs::read(&path).unwrap(), bytes);
             assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         }
+        // One that holds the lock, whoever it is, and whoever vouches for it.
+        let locked = File::open(&path).unwrap();
+        locked.lock().unwrap();
+        assert_eq!(clear(&path, |_| Some(false), true).unwrap_err().kind(), ErrorKind::Permission);
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
+        drop(locked);
         assert!(clear(&path, |_| None, true).unwrap().is_some());
         std::fs::write(&path, &bytes).unwrap();
         assert!(clear(&path, |_| Some(false), false).unwrap().is_some());

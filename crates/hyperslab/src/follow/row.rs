@@ -17,7 +17,7 @@ use super::settle::{Head, Settling, digest};
 use crate::array::{Array, ReadOptions};
 use crate::error::{ErrorKind, Result};
 use crate::exec::MissingChunks;
-use crate::model::{ChunkGrid, Elements, Value};
+use crate::model::{ChunkGrid, Elements, Hyperslab, SpaceSelection, Storage, Value, VirtualMapping};
 use crate::select::{Item, Selection, Slice};
 use crate::shape::{element_count, to_usize};
 use bytes::Bytes;
@@ -243,7 +243,9 @@ impl Loaded {
                 let passed = marks.iter().zip(&*later).all(|(mark, later)| !mark.fill || *later);
                 *state = if passed { State::Passed } else { State::Open };
             }
-            marks.iter().zip(&mut *later).for_each(|(mark, later)| *later |= mark.data);
+            if columns.in_order {
+                marks.iter().zip(&mut *later).for_each(|(mark, later)| *later |= mark.data);
+            }
         }
         Ok(states)
     }
@@ -291,6 +293,8 @@ struct Columns {
     tile: Vec<usize>,
     grid: Vec<usize>,
     count: usize,
+    /// Whether one writer goes through the rows of a column.
+    in_order: bool,
 }
 
 impl Columns {
@@ -305,9 +309,14 @@ impl Columns {
             // In one piece; the others were refused before.
             ChunkGrid::Whole | ChunkGrid::Rectilinear { .. } => row.clone(),
         };
+        // How the sources of a virtual dataset are cut is not known here: no element says anything of another.
+        let (tile, in_order) = match array.storage() {
+            Storage::Virtual(mappings) => (vec![1; row.len()], mappings.iter().all(maps_rows_in_order)),
+            _ => (tile, true),
+        };
         let grid: Vec<usize> = row.iter().zip(&tile).map(|(row, tile)| row.div_ceil(*tile)).collect();
         let count = grid.iter().fold(1usize, |n, &d| n.saturating_mul(d));
-        Columns { row, tile, grid, count }
+        Columns { row, tile, grid, count, in_order }
     }
 
     /// Calls `each` for each run of the elements of a row, the first of which is `start`, that lies in one column of chunks:
@@ -333,6 +342,20 @@ impl Columns {
         }
         Ok(())
     }
+}
+
+/// Whether all rows of a part of a virtual dataset come from one source, which has them in the same order.
+fn maps_rows_in_order(mapping: &VirtualMapping) -> bool {
+    let rows = match &mapping.selection {
+        SpaceSelection::All => true,
+        SpaceSelection::Regular(Hyperslab { start, stride, count, block }) => {
+            let one = count.first() == Some(&Some(1));
+            let side_by_side = block.first().copied().flatten().is_some_and(|b| stride.first() == Some(&b));
+            start.first() == Some(&0) && (one || side_by_side)
+        }
+        _ => false,
+    };
+    rows && !mapping.file.as_bytes().contains(&b'%') && !mapping.dataset.as_bytes().contains(&b'%')
 }
 
 impl Part {

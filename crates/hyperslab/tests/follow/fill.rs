@@ -152,3 +152,16 @@ fn the_rows_of_a_closed_file_are_final() {
     assert_eq!(all(&mut longer), []);
     assert_eq!(longer.stats().waiting, 8);
 }
+
+#[test]
+fn data_in_one_piece_in_a_live_file_are_rows_too() {
+    let folder = Folder::new();
+    let path = folder.path("a.h5");
+    write(&path, &copy("later"));
+    for name in ["/whole", "/fixed", "/single"] {
+        let mut piece = follow(address(&path, name), &[], options()).unwrap();
+        let wanted: Vec<i128> = (0..4).flat_map(|i| (0..6).map(move |j| super::value(i, j))).collect();
+        assert_eq!(all(&mut piece), wanted, "{name}");
+        assert_eq!(counts(piece.stats()), (4, 0, Some(Stop::Idle)));
+    }
+}
