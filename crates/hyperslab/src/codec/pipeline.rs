@@ -219,21 +219,33 @@ impl Pipeline {
         if input.len() as u64 != self.chunk_bytes {
             return Err(Error::invalid(format!("{} bytes for a chunk of {}", input.len(), self.chunk_bytes)));
         }
+        self.encode_any(input, out, scratch)
+    }
+
+    /// The same for any number of bytes: what stands for elements of any length, or a chunk that is cut at the edge.
+    pub fn encode_any(&self, input: &[u8], out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<u32> {
         out.clear();
-        out.extend_from_slice(input);
+        // What the stages so far gave is in `out`; before the first one it is the input itself.
+        let mut done = false;
         let mut mask = 0;
         for (i, stage) in self.stages.iter().enumerate() {
+            let current = if done { out.as_slice() } else { input };
             let mut next = scratch.take();
-            let done = stage.codec().and_then(|codec| codec.encode(out, &mut next, scratch));
-            match done {
+            match stage.codec().and_then(|codec| codec.encode(current, &mut next, scratch)) {
                 Err(e) if !stage.optional => {
                     scratch.give(next);
                     return Err(e.context(&stage.label));
                 }
-                Ok(()) if !stage.optional || next.len() <= out.len() => std::mem::swap(out, &mut next),
+                Ok(()) if !stage.optional || next.len() <= current.len() => {
+                    std::mem::swap(out, &mut next);
+                    done = true;
+                }
                 _ => mask |= 1 << i,
             }
             scratch.give(next);
+        }
+        if !done {
+            out.extend_from_slice(input);
         }
         Ok(mask)
     }

@@ -6,6 +6,7 @@
 
 mod ahead;
 mod cache;
+pub mod encode;
 mod pool;
 mod remote;
 mod stats;

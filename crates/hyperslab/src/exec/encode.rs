@@ -1,0 +1,304 @@
+//! Encodes chunks for a writer: in parallel, handed over in order, with a bounded number of bytes in memory.
+//!
+//! Chunks are taken in batches. While one batch is encoded the one before it is written, by one more task of the same
+//! kind, so that neither waits for the other. What is written does not depend on the number of threads.
+
+use super::{Cancel, for_each};
+use crate::codec::Scratch;
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::model::write::{Content, EncodedChunk, HierarchyWriter, ObjectPath, WriteLayout};
+use crate::shape::{Coord, element_count, to_usize};
+use bytes::Bytes;
+use std::sync::{Mutex, PoisonError};
+
+/// Bytes of elements of one batch by default.
+const BATCH: u64 = 64 << 20;
+
+/// One chunk to be written.
+#[derive(Clone, Debug)]
+pub struct NewChunk {
+    /// Its coordinates in the grid of the writer's layout.
+    pub coord: Coord,
+    /// What it holds.
+    pub data: ChunkData,
+}
+
+/// What a new chunk holds.
+#[derive(Clone, Debug)]
+pub enum ChunkData {
+    /// The elements that lie within the array ([`WriteLayout::valid_of`]), in C order.
+    Elements(Content),
+    /// A chunk that is encoded as the layout says, edge and all, by whoever made it.
+    Encoded {
+        /// The encoded bytes.
+        bytes: Bytes,
+        /// Bit *i* set: stage *i* of the pipeline was skipped.
+        mask: u32,
+    },
+}
+
+/// How chunks are encoded.
+#[derive(Clone, Debug, Default)]
+pub struct EncodeOptions {
+    /// Threads at most, the calling one counted; `None`: as many as the process may use.
+    pub threads: Option<usize>,
+    /// Stops the work.
+    pub cancel: Option<Cancel>,
+    /// Bytes of elements of one batch, of which two are in memory at a time; 64 MiB if it is `None`. One chunk may be more.
+    pub batch: Option<u64>,
+}
+
+/// What was encoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EncodeStats {
+    /// Chunks that were encoded.
+    pub chunks_encoded: u64,
+    /// Chunks that came encoded.
+    pub chunks_copied: u64,
+    /// Chunks that hold only the fill value and were left out.
+    pub chunks_skipped: u64,
+    /// Bytes before encoding.
+    pub bytes_in: u64,
+    /// Bytes after it.
+    pub bytes_out: u64,
+}
+
+impl EncodeStats {
+    /// Adds the counts of another run.
+    pub fn add(&mut self, other: &EncodeStats) {
+        self.chunks_encoded += other.chunks_encoded;
+        self.chunks_copied += other.chunks_copied;
+        self.chunks_skipped += other.chunks_skipped;
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+    }
+}
+
+/// What is to be done for one chunk of a batch.
+enum Job {
+    /// Elements of a fixed type within the array.
+    Elements(Bytes),
+    /// What comes in front of the pipeline, whole.
+    Flat(Bytes),
+    Done(EncodedChunk),
+}
+
+/// The chunks of a batch, each with what it is to become and what it became.
+type Slot = Mutex<(Coord, Option<Job>, Option<Result<EncodedChunk>>)>;
+
+/// Encodes `chunks` as the writer wants those of `array` and hands them to it, in their order. Stops at the first error,
+/// in whichever chunk it is.
+pub fn encode(
+    writer: &mut dyn HierarchyWriter,
+    array: &ObjectPath,
+    chunks: &mut dyn Iterator<Item = Result<NewChunk>>,
+    options: &EncodeOptions,
+) -> Result<EncodeStats> {
+    let name = || format!("array {array}");
+    let layout = writer.layout(array).context(name)?;
+    let mut stats = EncodeStats::default();
+    let mut before: Vec<EncodedChunk> = Vec::new();
+    let mut more = true;
+    while more || !before.is_empty() {
+        if let Some(cancel) = &options.cancel {
+            cancel.check()?;
+        }
+        let batch =
+            if more { take(writer, array, &layout, chunks, options, &mut stats)? } else { Vec::new() };
+        more = !batch.is_empty();
+        let written = Mutex::new((&mut *writer, Some(std::mem::take(&mut before)), Ok(())));
+        // One more task than chunks: to write what was encoded before.
+        for_each(batch.len() + 1, options.threads, usize::MAX, Scratch::default, |scratch, number| {
+            match number.checked_sub(1).and_then(|i| batch.get(i)) {
+                Some(slot) => run(slot, &layout, scratch),
+                None => {
+                    let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+                    let (writer, chunks, done) = &mut *written;
+                    if let Some(chunks) = chunks.take().filter(|chunks| !chunks.is_empty()) {
+                        *done = writer.write_chunks(array, chunks);
+                    }
+                }
+            }
+        });
+        written.into_inner().unwrap_or_else(PoisonError::into_inner).2.context(name)?;
+        for slot in batch {
+            let (coord, _, done) = slot.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let done = done.unwrap_or_else(|| Err(Error::new(ErrorKind::Io, "a chunk was not encoded")));
+            let chunk = done.context(|| format!("chunk {:?}", coord.as_slice())).context(name)?;
+            match &chunk.bytes {
+                Some(bytes) => stats.bytes_out += bytes.len() as u64,
+                None => stats.chunks_skipped += 1,
+            }
+            before.push(chunk);
+        }
+    }
+    Ok(stats)
+}
+
+/// The next batch: as many chunks as fit.
+fn take(
+    writer: &mut dyn HierarchyWriter,
+    array: &ObjectPath,
+    layout: &WriteLayout,
+    chunks: &mut dyn Iterator<Item = Result<NewChunk>>,
+    options: &EncodeOptions,
+    stats: &mut EncodeStats,
+) -> Result<Vec<Slot>> {
+    let most = options.batch.unwrap_or(BATCH).max(1);
+    let mut batch = Vec::new();
+    let mut bytes = 0u64;
+    let grid = layout.grid();
+    while bytes < most {
+        let Some(NewChunk { coord, data }) = chunks.next().transpose()? else { break };
+        let frame = || format!("chunk {:?} of array {array}", coord.as_slice());
+        if coord.len() != grid.len() || coord.iter().zip(&grid).any(|(c, n)| c >= n) {
+            let text = format!("there are {grid:?} chunks");
+            return Err(Error::new(ErrorKind::OutOfBounds, text).context(frame()));
+        }
+        let job = match data {
+            ChunkData::Encoded { bytes, mask } => {
+                stats.chunks_copied += 1;
+                Job::Done(EncodedChunk { coord: coord.clone(), bytes: Some(bytes), mask })
+            }
+            ChunkData::Elements(content) => {
+                let valid = layout.valid_of(&coord);
+                content.check(&layout.dtype, element_count(&valid)?).context(frame)?;
+                stats.chunks_encoded += 1;
+                match content {
+                    Content::Fixed(elements) => Job::Elements(elements),
+                    Content::Objects { elements, targets } => {
+                        let extent = layout.extent_of(&coord);
+                        let elements = pad_objects(elements, &valid, &extent, &layout.fill)?;
+                        let content = Content::Objects { elements, targets };
+                        Job::Flat(writer.flatten(array, &content).context(frame)?)
+                    }
+                }
+            }
+        };
+        let length = match &job {
+            Job::Elements(bytes) | Job::Flat(bytes) => bytes.len(),
+            Job::Done(chunk) => chunk.bytes.as_ref().map_or(0, Bytes::len),
+        };
+        stats.bytes_in += length as u64;
+        bytes = bytes.saturating_add((length as u64).max(256));
+        batch.push(Mutex::new((coord, Some(job), None)));
+    }
+    Ok(batch)
+}
+
+fn run(slot: &Slot, layout: &WriteLayout, scratch: &mut Scratch) {
+    // Nobody else takes this slot.
+    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    let (coord, job, done) = &mut *slot;
+    *done = match job.take() {
+        Some(Job::Done(chunk)) => Some(Ok(chunk)),
+        Some(Job::Flat(bytes)) => Some(stages(layout, coord, bytes, false, scratch)),
+        Some(Job::Elements(bytes)) => Some(elements(layout, coord, bytes, scratch)),
+        None => None,
+    };
+}
+
+/// Fills a chunk up at the edge, leaves it out if it is the fill value, and encodes it.
+fn elements(
+    layout: &WriteLayout,
+    coord: &Coord,
+    bytes: Bytes,
+    scratch: &mut Scratch,
+) -> Result<EncodedChunk> {
+    let size = layout.dtype.size();
+    let zeros;
+    let fill = match layout.fill.len() {
+        0 => {
+            zeros = vec![0; size];
+            &zeros
+        }
+        _ => layout.fill.as_ref(),
+    };
+    if layout.may_skip_fill && is_only(&bytes, fill) {
+        return Ok(EncodedChunk { coord: coord.clone(), bytes: None, mask: 0 });
+    }
+    let (valid, extent) = (layout.valid_of(coord), layout.extent_of(coord));
+    let bytes = if valid == extent { bytes } else { pad(&bytes, &valid, &extent, fill)?.into() };
+    stages(layout, coord, bytes, !layout.cut_edges, scratch)
+}
+
+/// Runs the pipeline. `whole`: the bytes must be those of a whole chunk.
+fn stages(
+    layout: &WriteLayout,
+    coord: &Coord,
+    bytes: Bytes,
+    whole: bool,
+    scratch: &mut Scratch,
+) -> Result<EncodedChunk> {
+    let pipeline = &layout.pipeline;
+    if pipeline.is_empty() {
+        return Ok(EncodedChunk { coord: coord.clone(), bytes: Some(bytes), mask: 0 });
+    }
+    let mut out = Vec::new();
+    let mask = match whole {
+        true => pipeline.encode(&bytes, &mut out, scratch)?,
+        false => pipeline.encode_any(&bytes, &mut out, scratch)?,
+    };
+    // What the buffer has room for beyond its end would stay in memory with it.
+    out.shrink_to_fit();
+    Ok(EncodedChunk { coord: coord.clone(), bytes: Some(out.into()), mask })
+}
+
+/// Whether `bytes` are nothing but copies of `element`.
+fn is_only(bytes: &[u8], element: &[u8]) -> bool {
+    let n = element.len();
+    n > 0
+        && bytes.len().is_multiple_of(n)
+        && bytes.get(..n) == Some(element)
+        && bytes.get(n..) == bytes.get(..bytes.len() - n)
+}
+
+/// Elements of a box as the first part of a larger one, the rest of which is `fill`.
+fn pad(bytes: &[u8], valid: &[u64], extent: &[u64], fill: &[u8]) -> Result<Vec<u8>> {
+    let size = fill.len();
+    let count = to_usize(element_count(extent)?.saturating_mul(size as u64))?;
+    let mut out = fill.repeat(count / size.max(1));
+    for (from, to, run) in rows(valid, extent)? {
+        let place =
+            out.get_mut(to * size..(to + run) * size).zip(bytes.get(from * size..(from + run) * size));
+        let (to, from) = place.ok_or_else(|| Error::invalid("a chunk is shorter than its extents"))?;
+        to.copy_from_slice(from);
+    }
+    Ok(out)
+}
+
+fn pad_objects(elements: Vec<Bytes>, valid: &[u64], extent: &[u64], fill: &Bytes) -> Result<Vec<Bytes>> {
+    if valid == extent {
+        return Ok(elements);
+    }
+    let mut out = vec![fill.clone(); to_usize(element_count(extent)?)?];
+    for (from, to, run) in rows(valid, extent)? {
+        let place = out.get_mut(to..to + run).zip(elements.get(from..from + run));
+        let (to, from) = place.ok_or_else(|| Error::invalid("a chunk is shorter than its extents"))?;
+        to.clone_from_slice(from);
+    }
+    Ok(out)
+}
+
+/// The rows of a box at the origin of a larger one: first element in the box, first element in the larger one, and
+/// number of elements.
+fn rows(valid: &[u64], extent: &[u64]) -> Result<impl Iterator<Item = (usize, usize, usize)>> {
+    let run = to_usize(valid.last().copied().unwrap_or(1))?;
+    let wide = to_usize(extent.last().copied().unwrap_or(1))?;
+    let outer: Vec<(u64, u64)> = valid.iter().copied().zip(extent.iter().copied()).collect();
+    let outer = outer.get(..outer.len().saturating_sub(1)).unwrap_or(&[]).to_vec();
+    let count = if run == 0 { 0 } else { to_usize(element_count(valid)?)? / run };
+    Ok((0..count).map(move |row| {
+        let (mut rest, mut to, mut step) = (row as u64, 0u64, 1u64);
+        for &(valid, extent) in outer.iter().rev() {
+            to += rest % valid.max(1) * step;
+            rest /= valid.max(1);
+            step = step.saturating_mul(extent);
+        }
+        (row * run, to as usize * wide, run)
+    }))
+}
+
+#[cfg(test)]
+mod tests;
