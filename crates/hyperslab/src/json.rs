@@ -366,6 +366,20 @@ pub fn wrong_member(name: &str, what: impl fmt::Display) -> Error {
     Error::new(ErrorKind::Corrupt, format!("{name:?}: {what}"))
 }
 
+/// Bytes in base 64 (RFC 4648, section 4, padded).
+pub fn to_base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3).saturating_mul(4));
+    for group in bytes.chunks(3) {
+        let bits = group.iter().fold(0u32, |bits, &b| bits << 8 | u32::from(b)) << (8 * (3 - group.len()));
+        for i in 0..4 {
+            let digit = DIGITS.get((bits >> (18 - 6 * i) & 63) as usize).copied().unwrap_or(b'=');
+            text.push(if i <= group.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
 /// Decodes base 64 (RFC 4648, section 4, padded), in which documents spell bytes. `None`: it is none.
 pub fn base64(text: &str) -> Option<Vec<u8>> {
     let digit = |c: u8| match c {

@@ -9,6 +9,8 @@ mod netcdf;
 mod notation;
 mod number;
 mod pack;
+mod recode;
+mod spell;
 mod spelled;
 mod texts;
 
@@ -16,6 +18,7 @@ pub use convert::{Conversion, Element, Native};
 pub use netcdf::NetcdfType;
 pub use notation::quote;
 pub use pack::Packing;
+pub use recode::Recode;
 
 use crate::shape::Name;
 
