@@ -15,6 +15,7 @@ mod object;
 mod rectilinear;
 mod shard;
 mod types;
+pub mod write;
 
 use crate::codec::{BindContext, Registry};
 use crate::dtype::{DType, ReferenceKind};

@@ -3,6 +3,7 @@
 use super::{Get, Listing, Precondition, Store, Version, check_key, check_prefix, one, refused, wanted};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::{Budget, Limits};
+use crate::source::write::{Disk, LocalDisk, Locking};
 use crate::source::{FileSource, Latency, ReadHints, Source};
 use bytes::Bytes;
 use quick_cache::sync::Cache;
@@ -35,6 +36,7 @@ pub struct DirectoryStore {
     inside: Cache<String, ()>,
     /// Makes comparing versions and replacing one step, for the writers of this process.
     writing: Mutex<()>,
+    locking: Locking,
     written: AtomicU64,
 }
 
@@ -49,7 +51,15 @@ impl DirectoryStore {
         }
         let inside = Cache::new(FOLDERS_KNOWN);
         let (writing, written) = (Mutex::new(()), AtomicU64::new(0));
-        Ok(DirectoryStore { path, root, limits: limits.clone(), inside, writing, written })
+        let locking = Locking::default();
+        Ok(DirectoryStore { path, root, limits: limits.clone(), inside, writing, locking, written })
+    }
+
+    /// Sets how a writer keeps others out.
+    #[must_use]
+    pub fn with_locking(mut self, locking: Locking) -> Self {
+        self.locking = locking;
+        self
     }
 
     /// The store in the folder at `path`, which is made if it does not exist.
@@ -356,6 +366,46 @@ impl Store for DirectoryStore {
             Err(e) if is_absence(&e) => Ok(false),
             Err(e) => Err(self.failed("remove", key, e)),
         }
+    }
+
+    fn claim(&self) -> Result<Option<Box<dyn std::fmt::Debug + Send + Sync>>> {
+        super::claim::of_folder(&self.root, self.locking)
+    }
+
+    fn sync(&self, keys: &[String]) -> Result<()> {
+        let mut folders: HashSet<&str> = HashSet::new();
+        for key in keys {
+            check_key(key)?;
+            match fs::File::open(self.root.join(key)).and_then(|file| file.sync_all()) {
+                Err(e) if !is_absence(&e) => return Err(self.failed("sync", key, e)),
+                _ => {}
+            }
+            let mut folder = key.as_str();
+            while let Some((above, _)) = folder.rsplit_once('/') {
+                if !folders.insert(above) {
+                    break;
+                }
+                folder = above;
+            }
+        }
+        folders.insert("");
+        for folder in folders {
+            match LocalDisk.sync_folder(&self.root.join(folder)) {
+                Err(e) if !is_absence(&e) => return Err(self.failed("sync", folder, e)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        check_key(to)?;
+        let Some((path, _)) = self.file(from)? else { return Ok(()) };
+        let folder = to.rsplit_once('/').map_or("", |(folder, _)| folder);
+        self.make_folder(folder)?;
+        fs::rename(path, self.root.join(to)).map_err(|e| self.failed("write", to, e))?;
+        self.prune(from);
+        Ok(())
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {

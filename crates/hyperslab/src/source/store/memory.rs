@@ -1,5 +1,6 @@
 //! Objects in memory.
 
+use super::claim::Claims;
 use super::{Get, Listing, Precondition, Store, Version, check_key, check_prefix, cut, next_names, refused};
 use crate::error::{Context, Result};
 use crate::source::{Latency, MemorySource, ReadHints, Source};
@@ -12,6 +13,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     objects: RwLock<BTreeMap<String, Object>>,
+    claimed: Claims,
 }
 
 #[derive(Clone, Debug)]
@@ -105,6 +107,10 @@ impl Store for MemoryStore {
     fn search(&self, prefix: &str) -> Result<Listing> {
         let prefix = check_prefix(prefix)?;
         Ok(next_names(prefix, held(&self.read(), prefix).map(String::as_str)))
+    }
+
+    fn claim(&self) -> Result<Option<Box<dyn std::fmt::Debug + Send + Sync>>> {
+        self.claimed.take("memory")
     }
 
     fn hints(&self) -> ReadHints {

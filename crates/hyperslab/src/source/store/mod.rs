@@ -4,16 +4,21 @@
 //! `ocean/sst/c/0/0`. A *prefix* names everything below it: the prefix `ocean` holds `ocean/sst/c/0/0` but not
 //! `ocean2`; the empty prefix holds all. An object is never a prefix of another.
 
+mod beside;
+mod claim;
 #[cfg(any(test, feature = "testing"))]
 pub mod contract_tests;
 mod directory;
 mod memory;
 #[cfg(test)]
 mod tests;
+mod watched;
 mod zip;
 
+pub use beside::NewDirectory;
 pub use directory::DirectoryStore;
 pub use memory::MemoryStore;
+pub use watched::WatchedStore;
 pub use zip::{ZipStore, ZipWriter};
 
 use super::{ByteRange, ReadHints, Source, Traffic};
@@ -183,6 +188,28 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// An object as a source of bytes; `None` if there is no such object.
     fn open(&self, key: &str) -> Result<Option<Arc<dyn Source>>>;
+
+    /// Keeps other writers out until what it gives is dropped: those of this program, and of others where the store can do
+    /// so. `None`: it cannot; preconditions are all that there is. Waits for a short while if there is another writer, and
+    /// then fails with [`ErrorKind::Permission`].
+    fn claim(&self) -> Result<Option<Box<dyn fmt::Debug + Send + Sync>>> {
+        Ok(None)
+    }
+
+    /// Makes objects durable that were written, and the removal of those that are gone.
+    fn sync(&self, keys: &[String]) -> Result<()> {
+        let _ = keys;
+        Ok(())
+    }
+
+    /// Gives an object another key, in place of the one that has it. If there is no such object, nothing happens.
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        if let Some(bytes) = self.get(from)? {
+            self.put(to, bytes, &Precondition::None)?;
+            self.delete(from)?;
+        }
+        Ok(())
+    }
 
     /// What was asked of a server so far; nothing where there is none.
     fn traffic(&self) -> Traffic {

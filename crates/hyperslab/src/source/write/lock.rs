@@ -39,7 +39,7 @@ fn spelled(value: Option<&str>) -> Locking {
 /// Locks an open file for one writer alone, until it is closed. False: it is not locked, as it was not to be or cannot be.
 ///
 /// Fails with [`ErrorKind::Permission`] if another program has locked it.
-pub(super) fn exclusive(file: &File, path: &Path, locking: Locking) -> Result<bool> {
+pub(in crate::source) fn exclusive(file: &File, path: &Path, locking: Locking) -> Result<bool> {
     let locking = locking.resolved();
     if locking == Locking::Never {
         return Ok(false);

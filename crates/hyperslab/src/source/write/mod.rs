@@ -24,6 +24,7 @@ pub use disk::{Disk, DiskFile, LocalDisk};
 pub use file::WriteFile;
 pub(crate) use file::scratch;
 pub use lock::Locking;
+pub(in crate::source) use lock::exclusive;
 pub use recover::{JournalState, Recovery, journal_state, open_recovered, recover};
 
 use std::path::{Path, PathBuf};

@@ -71,9 +71,9 @@ fn json(value: &Value) -> Result<Json> {
     Ok(match value {
         Value::Null => Json::Null,
         Value::Integer(v) => Json::Integer(*v),
-        Value::Unsigned(v) => i128::try_from(*v).map(Json::Integer).map_err(|_| {
-            Error::unsupported(format_args!("the number {v} in an attribute"))
-        })?,
+        Value::Unsigned(v) => i128::try_from(*v)
+            .map(Json::Integer)
+            .map_err(|_| Error::unsupported(format_args!("the number {v} in an attribute")))?,
         Value::Half(v) => number(v.to_f64()),
         Value::Single(v) => number(f64::from(*v)),
         Value::Double(v) => number(*v),
@@ -84,7 +84,9 @@ fn json(value: &Value) -> Result<Json> {
         Value::List(items) => Json::List(items.iter().map(json).collect::<Result<_>>()?),
         Value::Compound(names, values) => {
             let members = names.iter().zip(values).map(|(name, value)| {
-                let name = name.as_str().ok_or_else(|| Error::unsupported(format_args!("the name {name} in JSON")))?;
+                let name = name
+                    .as_str()
+                    .ok_or_else(|| Error::unsupported(format_args!("the name {name} in JSON")))?;
                 Ok((name.to_owned(), json(value)?))
             });
             Json::Map(members.collect::<Result<_>>()?)
@@ -113,7 +115,8 @@ fn object(dtype: &DType, rest: &mut &[u8], depth: u32) -> Result<Json> {
         DType::Compound { fields, .. } if !dtype.is_fixed() => {
             let members = fields.iter().map(|f| {
                 let name = f.name.as_str();
-                let name = name.ok_or_else(|| Error::unsupported(format_args!("the name {} in JSON", f.name)))?;
+                let name =
+                    name.ok_or_else(|| Error::unsupported(format_args!("the name {} in JSON", f.name)))?;
                 Ok((name.to_owned(), object(&f.dtype, rest, depth + 1)?))
             });
             Json::Map(members.collect::<Result<_>>()?)
@@ -161,6 +164,8 @@ pub(super) fn nczarr_type(spec: &AttributeSpec) -> Option<String> {
             format!("|S{}", longest.max(1))
         }
         dtype if dtype.is_bool() => "|u1".into(),
-        dtype => dtype.to_numpy().filter(|code| matches!(code.as_bytes().get(1), Some(b'i' | b'u' | b'f')))?,
+        dtype => {
+            dtype.to_numpy().filter(|code| matches!(code.as_bytes().get(1), Some(b'i' | b'u' | b'f')))?
+        }
     })
 }

@@ -25,8 +25,7 @@ pub(super) struct Stage {
 /// Stages of an array with these elements, in the words of Zarr 2. Those that are not known here, or are only read, are
 /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
 pub(super) fn stages(filters: &[FilterSpec], dtype: &DType, chunk: &[u64]) -> Result<Vec<Stage>> {
-    let stages: Vec<Stage> =
-        filters.iter().map(|spec| stage(spec, dtype)).collect::<Result<_>>()?;
+    let stages: Vec<Stage> = filters.iter().map(|spec| stage(spec, dtype)).collect::<Result<_>>()?;
     // What a codec does not take is said now, not when the first chunk comes.
     let chunk: Vec<u64> = chunk.iter().map(|&c| c.max(1)).collect();
     let chunk_bytes = crate::shape::byte_count(&chunk, dtype.size())?;
@@ -77,13 +76,20 @@ fn stage(spec: &FilterSpec, dtype: &DType) -> Result<Stage> {
                     "noshuffle" => 0,
                     "shuffle" => 1,
                     "bitshuffle" => 2,
-                    other => return Err(crate::json::wrong_member("shuffle", format_args!("{other:?} is no way"))),
+                    other => {
+                        return Err(crate::json::wrong_member(
+                            "shuffle",
+                            format_args!("{other:?} is no way"),
+                        ));
+                    }
                 },
                 Some(number) => match number.as_integer() {
                     // NumPy's way to leave the choice: bits of single bytes, bytes of all others.
                     Some(-1) => 1 + i128::from(dtype.size() == 1),
                     Some(way @ 0..=2) => way,
-                    _ => return Err(crate::json::wrong_member("shuffle", format_args!("{number} is no way"))),
+                    _ => {
+                        return Err(crate::json::wrong_member("shuffle", format_args!("{number} is no way")));
+                    }
                 },
                 None => 1,
             };
@@ -137,7 +143,8 @@ impl Stage {
     fn v2(&self) -> Json {
         let mut members = vec![("id".to_owned(), Json::Text(self.id.into()))];
         // The elements of Blosc are those of the array.
-        members.extend(self.members.iter().filter(|(n, _)| !(self.id == "blosc" && n == "typesize")).cloned());
+        members
+            .extend(self.members.iter().filter(|(n, _)| !(self.id == "blosc" && n == "typesize")).cloned());
         Json::Map(members)
     }
 
@@ -170,7 +177,11 @@ impl Stage {
 }
 
 /// `filters`, `compressor` and `order` of Zarr 2. `variable`: the codec that makes a list of elements of any length.
-pub(super) fn v2(stages: &[Stage], variable: Option<&str>, rank: usize) -> Result<(Json, Json, &'static str)> {
+pub(super) fn v2(
+    stages: &[Stage],
+    variable: Option<&str>,
+    rank: usize,
+) -> Result<(Json, Json, &'static str)> {
     let mut order = "C";
     let mut stages = stages.to_vec();
     if let Some(first) = stages.first().filter(|s| s.id == "transpose") {
@@ -181,7 +192,9 @@ pub(super) fn v2(stages: &[Stage], variable: Option<&str>, rank: usize) -> Resul
         stages.remove(0);
     }
     if stages.iter().any(|s| s.id == "transpose") {
-        return Err(Error::unsupported("a transposition that is not the first stage, in Zarr 2").hint("use Zarr 3"));
+        return Err(
+            Error::unsupported("a transposition that is not the first stage, in Zarr 2").hint("use Zarr 3")
+        );
     }
     let compressor = match stages.last() {
         Some(last) if COMPRESSORS.contains(&last.id) => stages.pop().map_or(Json::Null, |s| s.v2()),

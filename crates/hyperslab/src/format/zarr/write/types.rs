@@ -108,7 +108,9 @@ fn fixed(dtype: &DType, notes: &mut Notes, depth: u32) -> Result<DType> {
                     at = at.saturating_add(dtype.size());
                     match f.name.as_str() {
                         Some(_) => Ok(Field { name: f.name.clone(), offset, dtype }),
-                        None => Err(Error::unsupported(format_args!("the name {} of a member in Zarr", f.name))),
+                        None => {
+                            Err(Error::unsupported(format_args!("the name {} of a member in Zarr", f.name)))
+                        }
                     }
                 })
                 .collect::<Result<_>>()?;
