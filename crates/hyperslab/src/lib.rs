@@ -10,6 +10,7 @@ pub mod model;
 pub mod select;
 pub mod source;
 pub mod staged;
+pub mod write;
 
 pub mod error;
 pub mod exec;
@@ -31,6 +32,7 @@ pub use follow::{Follow, FollowOptions, follow};
 pub use plan::ReadPlan;
 pub use select::Selection;
 pub use staged::StagedArray;
+pub use write::{Format, Transaction, create, edit};
 
 /// The Rust of the README, compiled with the tests.
 #[cfg(doctest)]

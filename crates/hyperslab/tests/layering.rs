@@ -52,6 +52,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "plan", "exec", "array",
         ],
     ),
+    // New files, and edits of those that are there.
+    (
+        "write",
+        &[
+            "error", "limits", "shape", "json", "dtype", "select", "source", "codec", "model", "format",
+            "plan", "exec", "array", "staged",
+        ],
+    ),
     // What is changed and not stored yet.
     (
         "staged",

@@ -56,7 +56,7 @@ pub(super) fn store_hierarchy(store: Arc<dyn Store>, options: &OpenOptions) -> R
 }
 
 /// What to call the file of an address in messages.
-pub(super) fn name(address: &Address) -> String {
+pub(crate) fn name(address: &Address) -> String {
     match address.scheme() {
         None => address.file.clone(),
         Some("file") => address.file.replacen("file://", "", 1),

@@ -11,12 +11,12 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::source::{
     ByteRange, CachedSource, DirectoryStore, Latency, Neighbours, Source, Store, ZipStore,
-    write::open_recovered,
+    write::{Recovery, open_recovered},
 };
 #[cfg(feature = "remote")]
 use crate::source::{CloudOptions, CloudPlace, CloudStore, GrowingSource, HttpSource, HttpStore};
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes of a remote zip file that are kept in memory.
@@ -102,6 +102,27 @@ impl Location {
         }
     }
 
+    /// Where a new store of objects is to be, far away: nothing has to be there.
+    pub(crate) fn new_store(address: &Address, options: &OpenOptions) -> Result<Arc<dyn Store>> {
+        let mut address = address.clone();
+        let fragment = Fragment::parse(address.fragment.as_deref().unwrap_or_default())?;
+        if !fragment.is_zarr() {
+            // Said to be one, so that nobody looks for it.
+            let said = address.fragment.take().map_or_else(String::new, |said| format!("{said}&"));
+            address.fragment = Some(format!("{said}mode=zarr"));
+        }
+        Location::store(&address, options)
+    }
+
+    /// The path of a local file or folder, whether it is there or not; `None` far away.
+    pub(crate) fn local_path(address: &Address) -> Option<PathBuf> {
+        match address.scheme() {
+            None => Some(address.local().to_path_buf()),
+            Some("file") => Some(file_path(&address.file).into_owned()),
+            Some(_) => None,
+        }
+    }
+
     /// The folder in a zip file that is the root of a Zarr hierarchy, empty for all of it; `None` where there is none.
     pub fn folder_in_zip(address: &Address, options: &OpenOptions) -> Result<Option<String>> {
         match Location::find(address, options, false)? {
@@ -165,7 +186,11 @@ impl Location {
 
     fn local(path: &Path, options: &OpenOptions) -> Result<Location> {
         if path.is_dir() {
-            return Ok(Location::Store(Arc::new(DirectoryStore::open(path, &options.limits)?)));
+            let store = DirectoryStore::open(path, &options.limits)?;
+            if options.recovery == Recovery::RollBack {
+                crate::format::zarr::write::recover(&store)?;
+            }
+            return Ok(Location::Store(Arc::new(store)));
         }
         let source = open_recovered(path, &options.limits, options.recovery)?;
         Ok(Location::File(source, Neighbours::of(path, &options.limits)))

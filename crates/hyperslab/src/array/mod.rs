@@ -27,6 +27,7 @@ mod walk;
 
 pub use address::Address;
 pub use array::{Array, ArrayData, RawData};
+pub(crate) use file::name as file_name;
 pub use file::{File, open, open_with};
 pub use flag::{Cleared, clear_writer_flags, is_being_written};
 pub use fragment::{Fragment, Mode};

@@ -9,6 +9,7 @@ use super::selected::{signed, strides};
 use super::slab::{BaseSlab, Inner, Slab};
 use super::transfer::box_loops;
 use super::values::Block;
+use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::shape::{Coord, element_count};
 use std::collections::HashMap;
@@ -119,6 +120,11 @@ pub enum ChangeData {
     Base,
 }
 
+/// Whether two handles are of one array of one opened file.
+fn is_same(a: &Array, b: &Array) -> bool {
+    Arc::ptr_eq(a.hierarchy(), b.hierarchy()) && a.node() == b.node()
+}
+
 /// A chunk of a new base slab.
 #[derive(Debug)]
 pub struct NewChunk<'a> {
@@ -190,6 +196,60 @@ impl StagedArray {
                 ChangeData::Base
             };
             Ok(Change { chunk, data })
+        })
+    }
+
+    /// The boxes of chunks (first element, extents) that a writer of the array `own` has to write, or of another array if
+    /// there is no `own`: those that are not in it already, at their places. `fresh`: it holds nothing but the fill value;
+    /// `same_fill`: what it holds beyond its extents before is the fill value of this array.
+    pub(crate) fn to_be_written(
+        &self,
+        own: Option<&Array>,
+        fresh: bool,
+        same_fill: bool,
+    ) -> Vec<(Coord, Coord)> {
+        let in_place = |slab: &Slab, offset: u64, coord: &Coord, start: &Coord, extent: &Coord| {
+            let (Slab::Array(slab), Some(own)) = (slab, own) else { return false };
+            let held = start.iter().zip(own.shape()).map(|(start, d)| d.saturating_sub(*start));
+            is_same(&slab.array, own)
+                && slab.dtype == *own.dtype()
+                && slab.coord(offset) == *coord
+                && extent.iter().zip(held).all(|(n, held)| *n <= held)
+        };
+        let beyond = |start: &Coord| match own {
+            Some(own) => same_fill && start.iter().zip(own.shape()).any(|(start, d)| start >= d),
+            None => false,
+        };
+        let chunks = (0..self.ledger.map.len()).filter_map(|at| {
+            let (slab, offset) = self.ledger.map.get(at);
+            let coord = self.ledger.map.coord(at);
+            let start: Coord = coord.iter().zip(&self.ledger.chunk).map(|(&c, &n)| c * n).collect();
+            let extent = self.ledger.extent(&coord, &self.ledger.shape);
+            let there = match self.slabs.get(slab as usize) {
+                _ if slab == 0 => fresh || beyond(&start),
+                Some(Some(found)) => in_place(found, offset, &coord, &start, &extent),
+                _ => false,
+            };
+            (!there).then_some((start, extent))
+        });
+        chunks.collect()
+    }
+
+    /// Whether it stands on the same array as `own`, looked at through another opened file: what was read for it may not
+    /// be what is there now.
+    pub(crate) fn stands_on_another_look(&self, own: &Array) -> bool {
+        let store = |array: &Array| {
+            let notes = array.hierarchy().info().notes;
+            notes.into_iter().find(|(name, _)| *name == "store").map(|(_, store)| store)
+        };
+        self.slabs.iter().flatten().any(|slab| match slab {
+            Slab::Array(slab) => {
+                slab.array.node() == own.node()
+                    && !is_same(&slab.array, own)
+                    && store(&slab.array).is_some()
+                    && store(&slab.array) == store(own)
+            }
+            Slab::Memory(_) => false,
         })
     }
 

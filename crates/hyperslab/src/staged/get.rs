@@ -47,7 +47,12 @@ impl StagedArray {
 
     /// Reads elements of any type. Nothing is kept: the same read again reads base slabs again.
     pub fn get(&self, selection: impl IntoSelection) -> Result<Block> {
-        let plan = self.get_plan(selection)?;
+        self.get_region(self.resolve(selection)?)
+    }
+
+    /// The same for a region of it.
+    pub(crate) fn get_region(&self, region: Region) -> Result<Block> {
+        let plan = self.get_plan_of(region)?;
         let shape = plan.shape().to_vec();
         let count = element_count(&shape)?;
         let cells = match self.kind {

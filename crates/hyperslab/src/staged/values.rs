@@ -272,6 +272,15 @@ impl Block {
         }
     }
 
+    /// The elements of which some part is of variable length, as [`Content`](crate::model::write::Content) holds them;
+    /// `None` for those of a fixed type.
+    pub(crate) fn objects(&self) -> Option<&[bytes::Bytes]> {
+        match &self.cells {
+            Cells::Fixed { .. } => None,
+            Cells::Objects(objects) => Some(objects),
+        }
+    }
+
     /// The elements as `T`; those that it cannot hold are clamped, as by [`Array::read`](crate::Array::read).
     pub fn to<T: Element>(&self) -> Result<ArrayData<T>> {
         let bytes = self.bytes().ok_or_else(|| no_numbers(&self.dtype, T::NATIVE))?;

@@ -543,6 +543,10 @@ impl Hierarchy for Zarr {
         let mut report = |path: Option<&str>, error: Error| {
             fault(Fault { object: path.map(|p| NodeId::Path(p.into())), error });
         };
+        match write::leftovers(&*self.store) {
+            Ok(None) => {}
+            Ok(Some(left)) | Err(left) => report(None, left),
+        }
         let consolidated = match self.consolidated() {
             Ok(Some(consolidated)) => consolidated,
             Ok(None) => return,

@@ -12,12 +12,11 @@ mod notes;
 mod options;
 mod stage;
 mod structure;
-#[cfg(test)]
-mod tests;
 mod types;
 
 pub use options::{Flavour, ZarrOptions};
-pub(super) use stage::{INTENT, is_interrupted, replay};
+pub(super) use stage::leftovers;
+pub use stage::recover;
 
 use super::Zarr;
 use super::node::{self as stored, Consolidated, NAMES};

@@ -26,11 +26,6 @@ pub(super) struct Node {
     pub(super) changed: bool,
 }
 
-/// The value of a member.
-pub(super) fn get<'a>(members: &'a Members, name: &str) -> Option<&'a Json> {
-    members.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v)
-}
-
 /// Sets a member, in its place if it is there.
 pub(super) fn set(members: &mut Members, name: &str, value: Json) {
     match members.iter_mut().find(|(n, _)| n == name) {

@@ -17,10 +17,10 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Where writers keep what is not part of the hierarchy.
-pub(in super::super) const FOLDER: &str = ".hyperslab";
+pub(super) const FOLDER: &str = ".hyperslab";
 
 /// The document of a commit that is on its way.
-pub(in super::super) const INTENT: &str = ".hyperslab/intent.json";
+const INTENT: &str = ".hyperslab/intent.json";
 
 /// The longest intent that is read.
 const INTENT_MAX: u64 = 1 << 30;
@@ -97,11 +97,6 @@ impl Stage {
         matches!(self.mode, Mode::New(_))
     }
 
-    /// Bytes that were written.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// An object as the transaction has made it.
     pub(super) fn get(&self, key: &str) -> Result<Option<Bytes>> {
         match &self.mode {
@@ -112,18 +107,6 @@ impl Stage {
             },
             Mode::New(_) if self.written.contains(key) => self.store.get(key),
             Mode::New(_) => Ok(None),
-        }
-    }
-
-    /// Whether there is an object.
-    pub(super) fn has(&self, key: &str) -> Result<bool> {
-        match &self.mode {
-            Mode::Edit { changes, .. } => match changes.get(key) {
-                Some(Pending::Put(_)) => Ok(true),
-                Some(Pending::Removed) => Ok(false),
-                None => Ok(self.store.len(key)?.is_some()),
-            },
-            Mode::New(_) => Ok(self.written.contains(key)),
         }
     }
 
@@ -328,15 +311,45 @@ fn carry_out(store: &dyn Store, intent: &Json, full: bool) -> Result<()> {
     Ok(())
 }
 
-/// Whether a commit was interrupted.
-pub(in super::super) fn is_interrupted(store: &dyn Store) -> Result<bool> {
-    Ok(store.len(INTENT)?.is_some())
-}
-
 /// Finishes a commit that was interrupted; whether there was one.
-pub(in super::super) fn replay(store: &dyn Store) -> Result<bool> {
+fn replay(store: &dyn Store) -> Result<bool> {
     let Some(bytes) = store.get_within(INTENT, INTENT_MAX)? else { return Ok(false) };
     let intent = Json::parse(&bytes).context(|| INTENT)?;
     carry_out(store, &intent, true).context(|| "finishing an interrupted commit")?;
     Ok(true)
+}
+
+/// Finishes a commit that was interrupted, if there is one and nobody is at it; whether there was. For stores to which
+/// looking is cheap.
+pub fn recover(store: &dyn Store) -> Result<bool> {
+    if store.len(INTENT)?.is_none() {
+        return Ok(false);
+    }
+    let _claim = store.claim()?;
+    replay(store).map_err(|e| match e.kind() {
+        ErrorKind::Permission => {
+            e.hint("an edit was interrupted; open the store once where it can be written")
+        }
+        _ => e,
+    })
+}
+
+/// What is left of transactions: a commit that was interrupted, and objects that nobody sees.
+pub(in super::super) fn leftovers(store: &dyn Store) -> Result<Option<Error>> {
+    if store.len(INTENT)?.is_some() {
+        let text = "the commit of an edit was interrupted, or is under way";
+        return Ok(Some(
+            Error::new(ErrorKind::NotYet, text)
+                .at(INTENT, 0)
+                .hint("it is finished when the store is opened to be written, or a local one to be read"),
+        ));
+    }
+    let left = store.list(FOLDER)?.into_iter().filter(|key| !key.ends_with("/lock")).count();
+    if left == 0 {
+        return Ok(None);
+    }
+    let text = format!(
+        "{left} objects below {FOLDER} are of a transaction that is under way, or was never committed"
+    );
+    Ok(Some(Error::new(ErrorKind::NotYet, text).hint("the next edit removes them if nobody is writing")))
 }
