@@ -140,6 +140,27 @@ def named_as_dimensions(f):
 
 
 @case
+def coordinates_of_every_shape(f):
+    """Variables called like dimensions: of one axis, of several, of other ones, in groups and along dimensions of outer groups."""
+    for name, length in {"x": 3, "y": 2, "z": 4, "t": None}.items():
+        f.createDimension(name, length)
+    f.createVariable("z", "i2", ("x",))[:] = ramp("i2", (3,))
+    f.createVariable("y", "f4", ("y", "x"))[:] = ramp("f4", (2, 3))
+    f.createVariable("t", "f8", ("t",))[:3] = [1, 2, 3]
+    f.createVariable("v", "i4", ("t", "y", "x"))[:3] = ramp("i4", (3, 2, 3))
+    g = f.createGroup("g")
+    g.createDimension("x", 5)
+    g.createDimension("u", None)
+    g.createVariable("u", "f4", ("u", "x"))[:2] = ramp("f4", (2, 5))
+    g.createVariable("x", "f4", ("x",))[:] = ramp("f4", (5,))
+    g.createVariable("y", "i2", ("y",))[:] = [7, 8]
+    g.createVariable("both", "i2", ("y", "x"))[:] = ramp("i2", (2, 5))
+    deep = g.createGroup("deep")
+    deep.createVariable("t", "i4", ("t", "u"))[:3, :2] = ramp("i4", (3, 2))
+    deep.createVariable("alone", "u1", ("z",))[:] = 1
+
+
+@case
 def text(f):
     f.createDimension("x", 2)
     f.createDimension("n", 4)
@@ -280,11 +301,11 @@ def write(name, target, **options):
 
 # What older kinds of files have not.
 NOT = {
-    "NETCDF3_CLASSIC": {"every_number", "numbers_only", "strings", "attributes", "groups", "unlimited", "filters", "szip", "byte_orders",
+    "NETCDF3_CLASSIC": {"every_number", "numbers_only", "strings", "attributes", "groups", "unlimited", "coordinates_of_every_shape", "filters", "szip", "byte_orders",
                         "chunks_never_written"},
-    "NETCDF3_64BIT_DATA": {"numbers_only", "strings", "attributes", "groups", "unlimited", "filters", "szip", "byte_orders",
+    "NETCDF3_64BIT_DATA": {"numbers_only", "strings", "attributes", "groups", "unlimited", "coordinates_of_every_shape", "filters", "szip", "byte_orders",
                            "chunks_never_written"},
-    "NETCDF4_CLASSIC": {"every_number", "numbers_only", "strings", "attributes", "groups", "unlimited"},
+    "NETCDF4_CLASSIC": {"every_number", "numbers_only", "strings", "attributes", "groups", "unlimited", "coordinates_of_every_shape"},
 }
 NOT["NETCDF3_64BIT_OFFSET"] = NOT["NETCDF3_CLASSIC"]
 for kind in ["NETCDF4", "NETCDF4_CLASSIC", "NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"]:

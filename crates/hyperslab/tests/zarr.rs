@@ -439,6 +439,88 @@ fn keys_of_chunks_may_have_suffixes_and_fan_out() {
 }
 
 #[test]
+fn text_of_old_netcdf_without_nczarr_is_of_single_bytes() {
+    let document = r#"{"zarr_format": 2, "shape": [3,2], "dtype": "<U1", "chunks": [3,2], "fill_value": "",
+        "order": "C", "compressor": null, "filters": null}"#;
+    let mark = br#"{"_NCProperties": "version=2,netcdf=4.9.0,nczarr=2.0.0"}"#;
+    let file = open(&[GROUP, (".zattrs", mark), ("c/.zarray", document.as_bytes()), ("c/0.0", b"abcdef")]);
+    assert_eq!(file.array("/c").unwrap().read_packed(Selection::all()).unwrap().bytes, b"abcdef");
+}
+
+#[test]
+fn small_floats_are_numbers() {
+    for (data_type, fill, chunk, wanted) in [
+        // 1, -2.5, infinity, the smallest.
+        (
+            "bfloat16",
+            "3.0",
+            &[0x80, 0x3f, 0x20, 0xc0, 0x80, 0x7f, 1, 0][..],
+            [1.0, -2.5, f32::INFINITY, 2f32.powi(-133)],
+        ),
+        ("float8_e4m3", "3.0", &[0x38, 0xc2, 0x78, 1], [1.0, -2.5, f32::INFINITY, 2f32.powi(-9)]),
+        ("float8_e5m2", "3.0", &[0x3c, 0xc1, 0x7c, 1], [1.0, -2.5, f32::INFINITY, 2f32.powi(-16)]),
+        ("float8_e3m4", "\"0x48\"", &[0x30, 0xc4, 0x70, 1], [1.0, -2.5, f32::INFINITY, 2f32.powi(-6)]),
+    ] {
+        let document = format!(
+            r#"{{"zarr_format":3,"node_type":"array","shape":[6],"data_type":"{data_type}","fill_value":{fill},
+            "chunk_grid":{{"name":"regular","configuration":{{"chunk_shape":[4]}}}},
+            "codecs":[{{"name":"bytes","configuration":{{"endian":"little"}}}}]}}"#
+        );
+        let file = open(&[("zarr.json", document.as_bytes()), ("c/0", chunk)]);
+        let wanted = [&wanted[..], &[3.0, 3.0]].concat();
+        assert_eq!(all::<f32>(&file, "/").unwrap(), wanted, "{data_type}");
+    }
+}
+
+/// What cannot be read is refused by its name, and hides nothing else.
+#[test]
+fn what_is_not_read_is_named() {
+    let v2_codec = |codec: &str| {
+        v2("\"<f8\"", "0", "").replace("\"compressor\":null", &format!("\"compressor\":{codec}"))
+    };
+    let objects =
+        |codec: &str| v2("\"|O\"", "null", "").replace("\"filters\":null", &format!("\"filters\":[{codec}]"));
+    let v3_type = |name: &str| v3(r#"{"name":"bytes"}"#).replace("uint8", name);
+    let mut documents = vec![
+        (".zarray", v2_codec(r#"{"id":"zfpy","mode":4}"#), "zfpy"),
+        (".zarray", v2_codec(r#"{"id":"lzma","format":3,"filters":[{"id":4},{"id":33}]}"#), "{\"id\":4}"),
+        (".zarray", v2_codec(r#"{"id":"jenkins_lookup3","prefix":"x"}"#), "prefix"),
+        (".zarray", objects(r#"{"id":"pickle","protocol":5}"#), "pickle"),
+        (".zarray", objects(r#"{"id":"vlen-array","dtype":"<i4"}"#), "vlen-array"),
+        (
+            ".zarray",
+            objects(r#"{"id":"categorize","labels":["a"],"dtype":"|O","astype":"|u1"}"#),
+            "categorize",
+        ),
+        (".zarray", objects(r#"{"id":"msgpack2"}"#), "msgpack2"),
+        ("zarr.json", v3(r#"{"name":"bytes"},{"name":"zfpy"}"#), "zfpy"),
+    ];
+    let types = [
+        "int4",
+        "uint2",
+        "float8_e4m3fn",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+        "float4_e2m1fn",
+        "complex_float6_e2m3fn",
+    ];
+    documents.extend(types.map(|name| ("zarr.json", v3_type(name), name)));
+    let encoding = v3(r#"{"name":"bytes"}"#).replace(r#"{"name":"default"}"#, r#"{"name":"template"}"#);
+    documents.push(("zarr.json", encoding, "template"));
+    for (name, document, word) in documents {
+        let document_key = format!("a/{name}");
+        let file =
+            open(&[GROUP, (&document_key, document.as_bytes()), ("a/0.0", &[0; 48]), ("a/c/0/0", &[0; 8])]);
+        let error = file.array("/a").and_then(|a| a.read_elements(Selection::all())).unwrap_err();
+        assert!(
+            error.kind() == ErrorKind::Unsupported && error.to_string().contains(word),
+            "{word}: {error}"
+        );
+        assert_eq!(file.walk().count(), 2, "{word}");
+    }
+}
+
+#[test]
 fn stale_consolidated_metadata_is_a_fault() {
     let consolidated =
         br#"{"zarr_consolidated_format":1,"metadata":{".zgroup":{"zarr_format":2},"a/.zattrs":{"b":1}}}"#;
@@ -474,6 +556,8 @@ fn what_codecs_encode_they_decode() {
         ("crc32", "{}"),
         ("crc32c", r#"{"location":"start"}"#),
         ("adler32", r#"{"location":"end"}"#),
+        ("jenkins_lookup3", r#"{"initval":7}"#),
+        ("base64", "{}"),
         ("fletcher32", "{}"),
         ("transpose", r#"{"order":[2,0,1]}"#),
         ("bytes", r#"{"endian":"big"}"#),

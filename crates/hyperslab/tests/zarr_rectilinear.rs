@@ -213,3 +213,14 @@ fn grids_of_equal_chunks_are_regular_and_odd_ones_are_refused() {
         );
     }
 }
+
+#[test]
+fn rows_of_a_rectilinear_grid_are_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("a")).unwrap();
+    std::fs::write(folder.path().join("a/zarr.json"), document("[8,7]", GRID, "int16", BYTES)).unwrap();
+    let address = hyperslab::Address::parse(&format!("{}::/a", folder.path().display()));
+    let error =
+        hyperslab::follow::follow(address, &[], hyperslab::follow::FollowOptions::new()).err().unwrap();
+    assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("rectilinear"), "{error}");
+}

@@ -18,7 +18,7 @@ pub(super) const CRC32: Spelling = Spelling {
 
 /// `location`, `start` or `end`, by default `start`.
 pub(super) fn bind_crc32(configuration: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
-    bind("crc32", crc32, configuration, true)
+    bind("crc32", |data, _| crc32(data), configuration, true)
 }
 
 /// In Zarr.
@@ -33,7 +33,7 @@ pub(super) const ADLER32: Spelling = Spelling {
 
 /// `location`, by default `start`.
 pub(super) fn bind_adler32(configuration: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
-    bind("adler32", adler32, configuration, true)
+    bind("adler32", |data, _| adler32(data), configuration, true)
 }
 
 /// In Zarr.
@@ -48,12 +48,32 @@ pub(super) const CRC32C: Spelling = Spelling {
 
 /// `location`, by default `end`, the only place that Zarr 3 has.
 pub(super) fn bind_crc32c(configuration: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
-    bind("crc32c", crc32c::crc32c, configuration, false)
+    bind("crc32c", |data, _| crc32c::crc32c(data), configuration, false)
+}
+
+/// In Zarr.
+pub(super) const LOOKUP3: Spelling = Spelling {
+    id: "jenkins_lookup3",
+    numcodecs: r#"{"id":"jenkins_lookup3","initval":0,"prefix":null}"#,
+    v3: r#"{"name":"numcodecs.jenkins_lookup3","configuration":{"initval":0}}"#,
+    hdf5: None,
+    json: Some(bind_lookup3),
+    encodes: true,
+};
+
+/// `initval`, by default 0; behind the data. A `prefix`, which numcodecs itself cannot write into a document, is refused.
+pub(super) fn bind_lookup3(configuration: &Json, _: &BindContext) -> Result<Arc<dyn Codec>> {
+    let name = "jenkins_lookup3";
+    if configuration.get("prefix").is_some_and(|prefix| !prefix.is_null()) {
+        return Err(Error::unsupported(format_args!("{name} with a prefix")));
+    }
+    let seed = super::configuration::integer(configuration, "initval", 0, 0, u32::MAX.into())?;
+    Ok(Arc::new(Checksum { name, sum: super::lookup3, seed: seed as u32, start: false }))
 }
 
 fn bind(
     name: &'static str,
-    sum: fn(&[u8]) -> u32,
+    sum: fn(&[u8], u32) -> u32,
     configuration: &Json,
     start: bool,
 ) -> Result<Arc<dyn Codec>> {
@@ -65,7 +85,7 @@ fn bind(
             return Err(wrong_member("location", format_args!("{other:?} is neither start nor end")));
         }
     };
-    Ok(Arc::new(Checksum { name, sum, start }))
+    Ok(Arc::new(Checksum { name, sum, seed: 0, start }))
 }
 
 /// The CRC of gzip and zip.
@@ -97,7 +117,9 @@ const SUM: usize = 4;
 #[derive(Debug)]
 struct Checksum {
     name: &'static str,
-    sum: fn(&[u8]) -> u32,
+    sum: fn(&[u8], u32) -> u32,
+    /// What the sum starts with.
+    seed: u32,
     start: bool,
 }
 
@@ -111,7 +133,7 @@ impl Checksum {
         let (data, stored) = parts.ok_or_else(|| {
             corrupt(self.name, format_args!("{} bytes cannot hold the checksum", input.len()))
         })?;
-        let (stored, computed) = (u32::from_le_bytes(*stored), (self.sum)(data));
+        let (stored, computed) = (u32::from_le_bytes(*stored), (self.sum)(data, self.seed));
         if stored != computed {
             let name = self.name;
             return Err(Error::new(
@@ -137,7 +159,7 @@ impl Codec for Checksum {
     }
 
     fn encode(&self, input: &[u8], out: &mut Vec<u8>, _: &mut Scratch) -> Result<()> {
-        let sum = (self.sum)(input).to_le_bytes();
+        let sum = (self.sum)(input, self.seed).to_le_bytes();
         out.clear();
         out.reserve(input.len() + SUM);
         if self.start {
@@ -173,5 +195,9 @@ mod tests {
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
         assert_eq!(crc32c::crc32c(b"123456789"), 0xe306_9283);
         assert_eq!(adler32(b"Wikipedia"), 0x11e6_0398);
+        // Of numcodecs.
+        let data: Vec<u8> = (0..24).collect();
+        assert_eq!(super::super::lookup3(&data, 0).to_le_bytes(), [0x53, 0xdd, 0x0a, 0x9c]);
+        assert_eq!(super::super::lookup3(&data, 7).to_le_bytes(), [0x66, 0x7c, 0xc1, 0x6b]);
     }
 }

@@ -4,6 +4,7 @@
 //! type and the chunk; a [`Pipeline`] is the stages of one array in the order in which they encode.
 
 mod backend;
+mod base64;
 mod bits;
 mod bitshuffle;
 mod blosc;
@@ -15,6 +16,7 @@ mod deflate;
 mod elementwise;
 mod fletcher32;
 mod gzip;
+mod lookup3;
 mod lz;
 mod lz4;
 mod lzf;
@@ -34,14 +36,17 @@ mod szip;
 #[cfg(test)]
 mod tests;
 mod transpose;
+mod vlen;
 mod zfp;
 mod zstandard;
 
 pub(crate) use byte_order::missing as byte_order_missing;
+pub use lookup3::lookup3;
 pub use pipeline::Pipeline;
 pub use registry::{Bind, BindJson, Registry, filter_name};
 pub use scratch::Scratch;
 pub use spelling::{Hdf5, SPELLINGS, Spelling};
+pub use vlen::Vlen;
 
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};

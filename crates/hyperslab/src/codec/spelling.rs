@@ -3,8 +3,9 @@
 
 use super::{Bind, BindContext, BindJson, FilterSpec, registry};
 use super::{
-    bitshuffle, blosc, byte_order, bzip2, checksum, configuration, deflate, elementwise, fletcher32, gzip,
-    lz4, lzf, lzma, nbit, packbits, pcodec, quantize, scaleoffset, shuffle, szip, transpose, zfp, zstandard,
+    base64, bitshuffle, blosc, byte_order, bzip2, checksum, configuration, deflate, elementwise, fletcher32,
+    gzip, lz4, lzf, lzma, nbit, packbits, pcodec, quantize, scaleoffset, shuffle, szip, transpose, vlen, zfp,
+    zstandard,
 };
 use crate::error::{Error, Result};
 use crate::json::{Json, wrong_member};
@@ -50,6 +51,7 @@ const fn of_zarr(id: &'static str, numcodecs: &'static str, v3: &'static str) ->
 pub const SPELLINGS: &[Spelling] = &[
     checksum::ADLER32,
     elementwise::ASTYPE,
+    base64::SPELLING,
     quantize::SPELLING,
     bitshuffle::SPELLING,
     blosc::SPELLING,
@@ -65,7 +67,8 @@ pub const SPELLINGS: &[Spelling] = &[
     blosc::HDF5_BLOSC2,
     lz4::HDF5_LZ4,
     zfp::SPELLING,
-    of_zarr("json2", r#"{"id":"json2","encoding":"utf-8"}"#, ""),
+    checksum::LOOKUP3,
+    vlen::JSON,
     lz4::SPELLING,
     lzf::SPELLING,
     lzma::SPELLING,
@@ -82,8 +85,8 @@ pub const SPELLINGS: &[Spelling] = &[
     shuffle::SPELLING,
     szip::SPELLING,
     transpose::SPELLING,
-    of_zarr("vlen-bytes", r#"{"id":"vlen-bytes"}"#, r#"{"name":"vlen-bytes"}"#),
-    of_zarr("vlen-utf8", r#"{"id":"vlen-utf8"}"#, r#"{"name":"vlen-utf8"}"#),
+    vlen::BYTES,
+    vlen::UTF8,
     deflate::SPELLING,
     zstandard::SPELLING,
 ];

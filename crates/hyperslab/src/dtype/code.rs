@@ -8,6 +8,21 @@ use crate::shape::Name;
 /// No element of a NumPy type is larger.
 const MAX_SIZE: usize = i32::MAX as usize;
 
+/// The floats of Zarr 3 and its extensions that are laid out as IEEE 754 has it, with infinities and subnormal numbers.
+/// Those without (`fn`, `fnuz`) are not known.
+fn float_of_zarr(name: &str, order: ByteOrder) -> Option<FloatType> {
+    match name {
+        "float16" => FloatType::ieee(2, order),
+        "float32" => FloatType::ieee(4, order),
+        "float64" => FloatType::ieee(8, order),
+        "bfloat16" => Some(FloatType::like_ieee(2, 8, 7, order)),
+        "float8_e3m4" => Some(FloatType::like_ieee(1, 3, 4, ByteOrder::Little)),
+        "float8_e4m3" => Some(FloatType::like_ieee(1, 4, 3, ByteOrder::Little)),
+        "float8_e5m2" => Some(FloatType::like_ieee(1, 5, 2, ByteOrder::Little)),
+        _ => None,
+    }
+}
+
 fn complex(size: usize, order: ByteOrder) -> Option<DType> {
     Some(DType::Complex { base: Box::new(DType::Float(FloatType::ieee(size, order)?)) })
 }
@@ -84,13 +99,15 @@ impl DType {
             "uint16" => integer(2, false),
             "uint32" => integer(4, false),
             "uint64" => integer(8, false),
-            "float16" => FloatType::ieee(2, order).map(DType::Float),
-            "float32" => FloatType::ieee(4, order).map(DType::Float),
-            "float64" => FloatType::ieee(8, order).map(DType::Float),
-            "complex32" | "complex_float16" => complex(2, order),
-            "complex64" | "complex_float32" => complex(4, order),
-            "complex128" | "complex_float64" => complex(8, order),
-            _ => None,
+            "complex32" => complex(2, order),
+            "complex64" => complex(4, order),
+            "complex128" => complex(8, order),
+            _ => match name.strip_prefix("complex_") {
+                Some(part) => {
+                    Some(DType::Complex { base: Box::new(DType::Float(float_of_zarr(part, order)?)) })
+                }
+                None => float_of_zarr(name, order).map(DType::Float),
+            },
         }
     }
 

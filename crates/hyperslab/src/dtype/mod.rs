@@ -101,14 +101,19 @@ pub struct FloatType {
 impl FloatType {
     /// IEEE 754 binary16, binary32 or binary64; `None` for other sizes.
     pub fn ieee(size: usize, order: ByteOrder) -> Option<Self> {
-        let (exponent_size, mantissa_size, bias) = match size {
-            2 => (5, 10, 15),
-            4 => (8, 23, 127),
-            8 => (11, 52, 1023),
+        let (exponent_size, mantissa_size) = match size {
+            2 => (5, 10),
+            4 => (8, 23),
+            8 => (11, 52),
             _ => return None,
         };
-        let bits = 8 * size as u32;
-        Some(FloatType {
+        Some(Self::like_ieee(size, exponent_size, mantissa_size, order))
+    }
+
+    /// A sign, an exponent and a mantissa of so many bits, as IEEE 754 lays them out in `size` bytes.
+    pub fn like_ieee(size: usize, exponent_size: u32, mantissa_size: u32, order: ByteOrder) -> Self {
+        let bits = exponent_size + mantissa_size + 1;
+        FloatType {
             size,
             order,
             precision: bits,
@@ -118,9 +123,9 @@ impl FloatType {
             exponent_size,
             mantissa_position: 0,
             mantissa_size,
-            bias,
+            bias: (1u64 << exponent_size.saturating_sub(1).min(62)) - 1,
             normalization: Normalization::Implied,
-        })
+        }
     }
 
     /// Whether this is exactly IEEE 754 binary16, binary32 or binary64, little or big endian.

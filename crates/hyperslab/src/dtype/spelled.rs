@@ -53,6 +53,10 @@ impl FloatType {
             Json::Bool(v) => f64::from(u8::from(*v)),
             other => other.as_f64()?,
         };
+        if !self.is_ieee() {
+            let bits = self.narrowed(value)?;
+            return Some(ordered(bits.to_le_bytes().get(..self.size)?.to_vec(), self.order));
+        }
         let rounded = match self.size {
             2 => half::f16::from_f64(value).to_f64(),
             4 => f64::from(value as f32),
@@ -68,5 +72,69 @@ impl FloatType {
             _ => return None,
         };
         Some(ordered(bytes, self.order))
+    }
+
+    /// The bits of a value in a layout of at most two bytes like those of IEEE 754, rounded to the nearest, ties to even.
+    /// `None` for other layouts, and for numbers beyond the largest.
+    fn narrowed(&self, value: f64) -> Option<u64> {
+        let (exponent, mantissa) = (self.exponent_size, self.mantissa_size);
+        if self.size > 2 || *self != FloatType::like_ieee(self.size, exponent, mantissa, self.order) {
+            return None;
+        }
+        let infinity = ((1u64 << exponent) - 1) << mantissa;
+        let lowest = 1 - i32::try_from(self.bias).ok()?;
+        let magnitude = value.abs();
+        let bits = if value.is_nan() {
+            infinity | 1 << (mantissa - 1)
+        } else if value.is_infinite() {
+            infinity
+        } else {
+            // Below the lowest exponent numbers are as far apart as right above it.
+            let own = (magnitude.to_bits() >> 52) as i32 - 1023;
+            let scale = own.max(lowest);
+            // Exact but for the rounding, which comes last: a power of two.
+            let steps = (magnitude * 2f64.powi(mantissa as i32 - scale)).round_ties_even() as u64;
+            let above = u64::try_from(scale - lowest).ok()?;
+            // A mantissa that overflows makes the exponent one higher.
+            let bits = (above << mantissa) + steps;
+            if bits >= infinity {
+                return None;
+            }
+            bits
+        };
+        Some(bits | u64::from(value.is_sign_negative() && !value.is_nan()) << self.sign_position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+
+    /// Every number of the small floats is the nearest to itself, and halves go to the even one.
+    #[test]
+    fn small_floats_are_rounded() {
+        for (name, infinity) in
+            [("bfloat16", 0x7f80u64), ("float8_e3m4", 0x70), ("float8_e4m3", 0x78), ("float8_e5m2", 0x7c)]
+        {
+            let Some(DType::Float(t)) = DType::from_zarr(name, ByteOrder::Little) else { panic!("{name}") };
+            let value = |bits: u64| t.value(&bits.to_le_bytes()[..t.size]);
+            for bits in 0..infinity {
+                assert_eq!(t.narrowed(value(bits)), Some(bits), "{name} {bits:#x}");
+                assert_eq!(t.narrowed(-value(bits)), Some(bits | 1 << t.sign_position));
+                if bits + 1 < infinity {
+                    let half = (value(bits) + value(bits + 1)) / 2.0;
+                    assert_eq!(t.narrowed(half), Some(bits + (bits & 1)), "{name} {bits:#x}");
+                }
+            }
+            assert_eq!(t.narrowed(f64::INFINITY), Some(infinity));
+            assert!(value(t.narrowed(f64::NAN).unwrap()).is_nan());
+            assert_eq!(t.narrowed(1e300), None);
+            assert_eq!(value(infinity), f64::INFINITY);
+        }
+        let Some(DType::Float(t)) = DType::from_zarr("bfloat16", ByteOrder::Big) else { panic!() };
+        assert_eq!(t.spelled(&Json::Float(1.5)), Some(vec![0x3f, 0xc0]));
+        assert_eq!(t.spelled(&Json::Text("NaN".into())), Some(vec![0x7f, 0xc0]));
+        assert_eq!(t.spelled(&Json::Text("0x3fc0".into())), Some(vec![0x3f, 0xc0]));
     }
 }

@@ -129,7 +129,19 @@ pub(super) fn may_be_old_text(document: &Json) -> bool {
     text(document, "dtype").is_some_and(|code| code.len() == 3 && code.ends_with("U1"))
 }
 
-/// The document `.zarray`. `of_nczarr`: another document says that NCZarr wrote it.
+/// Whether the mark `_NCProperties` is of a netCDF-C that calls bytes of text UTF-32, also in what is not NCZarr: 4.9.0
+/// and those before.
+pub(super) fn is_of_old_text(mark: &str) -> bool {
+    let version = mark.split(',').find_map(|part| part.trim().strip_prefix("netcdf="));
+    let number = |part: &str| {
+        let digits = part.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+        digits.parse::<u32>().ok()
+    };
+    let parts: Option<Vec<u32>> = version.and_then(|v| v.split('.').take(3).map(number).collect());
+    parts.is_some_and(|parts| !parts.is_empty() && parts < vec![4, 9, 1])
+}
+
+/// The document `.zarray`. `of_nczarr`: something else says that an old NCZarr wrote it.
 pub(super) fn v2(document: &Json, of_nczarr: bool) -> Result<ArrayDocument> {
     let shape = extents(document, "shape")?;
     let chunk = chunk_extents(document, "chunks", &shape)?;
@@ -146,12 +158,7 @@ pub(super) fn v2(document: &Json, of_nczarr: bool) -> Result<ArrayDocument> {
     let element = match spelled.as_str() {
         Some("|O" | "O" | "<O" | ">O") => {
             let kind = match filters.first() {
-                Some(FilterSpec::Zarr { name, .. }) => match name.as_str() {
-                    "vlen-utf8" => Some(Variable::Text),
-                    "vlen-bytes" => Some(Variable::Bytes),
-                    "json2" => Some(Variable::Json),
-                    _ => None,
-                },
+                Some(FilterSpec::Zarr { name, .. }) => Variable::of(name),
                 _ => None,
             };
             let Some(kind) = kind else {

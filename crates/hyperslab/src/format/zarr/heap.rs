@@ -7,7 +7,6 @@
 use super::types::{POINTER, Variable};
 use crate::codec::{Codec, Scratch};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::json::Json;
 use crate::model::{ChunkIndex, ChunkRef, Fault, HeapRef, Workers};
 use crate::shape::{Coord, element_count, to_usize};
 use crate::source::ByteRange;
@@ -273,10 +272,7 @@ impl VariableArray {
             codec.decode(&bytes, &mut out, to_usize(bound)?, &mut scratch)?;
             bytes = out.into();
         }
-        let list = match self.kind {
-            Variable::Json => json_values(&bytes)?,
-            _ => values(&bytes)?,
-        };
+        let list = self.kind.decode(&bytes)?;
         let wanted = element_count(&self.chunk)?;
         if list.len() as u64 != wanted {
             let text = format!("a chunk of {wanted} elements holds {}", list.len());
@@ -284,49 +280,6 @@ impl VariableArray {
         }
         Ok(list)
     }
-}
-
-/// The list of numcodecs and Zarr 3: the number of values, then each behind its length, in 4 bytes little-endian.
-fn values(bytes: &Bytes) -> Result<Vec<Bytes>> {
-    let cut = || Error::new(ErrorKind::Corrupt, "a list of elements of any length is cut short");
-    let word = |at: usize| {
-        let word = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).ok_or_else(cut)?;
-        Ok::<_, Error>(u32::from_le_bytes(*word) as usize)
-    };
-    let count = word(0)?;
-    // Each takes four bytes at least.
-    if count > bytes.len() / 4 {
-        return Err(cut());
-    }
-    let mut list = Vec::with_capacity(count);
-    let mut at = 4;
-    for _ in 0..count {
-        let length = word(at)?;
-        let end = (at + 4).checked_add(length).filter(|&end| end <= bytes.len()).ok_or_else(cut)?;
-        list.push(bytes.slice(at + 4..end));
-        at = end;
-    }
-    Ok(list)
-}
-
-/// Numcodecs' `json2`: a list of the values, nested as the extents say, and behind them the type and the extents.
-fn json_values(bytes: &[u8]) -> Result<Vec<Bytes>> {
-    let document = Json::parse(bytes)?;
-    let wrong = || Error::new(ErrorKind::Corrupt, "json2: no list of values, type and extents");
-    let [values @ .., _, extents] = document.as_list().ok_or_else(wrong)? else { return Err(wrong()) };
-    let rank = extents.as_list().ok_or_else(wrong)?.len();
-    let mut level: Vec<&Json> = values.iter().collect();
-    for _ in 1..rank {
-        level = level.into_iter().flat_map(|v| v.as_list().unwrap_or(&[])).collect();
-    }
-    let text = |v: &Json| match v {
-        Json::Text(text) => Ok(text.clone()),
-        broken if broken.is_broken_text() => {
-            Err(Error::new(ErrorKind::Corrupt, format!("json2: the text {broken} is no Unicode")))
-        }
-        other => Ok(other.to_string()),
-    };
-    level.into_iter().map(|v| Ok(Bytes::from(text(v)?.into_bytes()))).collect()
 }
 
 /// Pointers in place of elements.

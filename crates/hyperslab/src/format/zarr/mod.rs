@@ -70,6 +70,8 @@ pub struct Zarr {
     raise: bool,
     /// Whether netCDF-C wrote it, which prints fill values with six digits.
     by_netcdf: bool,
+    /// Whether that was a version that calls a byte of text one of UTF-32, which its own marks need not say.
+    old_text: bool,
 }
 
 /// The folder of a zip file that the hierarchy lies in: the first of those with a document that are nearest to the top.
@@ -117,6 +119,7 @@ impl Zarr {
             registry,
             raise,
             by_netcdf: false,
+            old_text: false,
         };
         if zarr.store.hints().latency == Latency::Remote {
             // A document that can't be read is the same as none: others say the same.
@@ -126,8 +129,11 @@ impl Zarr {
             }
         }
         let root = zarr.node("");
-        let marked = |root: &Arc<node::Node>| root.documents.attributes.get("_NCProperties").is_some();
-        zarr.by_netcdf = root.as_ref().is_ok_and(|root| root.as_ref().is_some_and(marked));
+        if let Ok(Some(root)) = &root {
+            let mark = root.documents.attributes.get("_NCProperties");
+            zarr.by_netcdf = mark.is_some();
+            zarr.old_text = mark.and_then(Json::as_str).is_some_and(array::is_of_old_text);
+        }
         match root {
             Ok(None) if zarr.holds_nodes("", &mut 0)? != Some(true) => Err(Error::new(
                 ErrorKind::Unsupported,
@@ -224,11 +230,12 @@ impl Zarr {
             array::v3(&documents.metadata).context(|| "zarr.json")
         } else {
             // The first layout of NCZarr has documents of its own.
-            let of_nczarr = array::may_be_old_text(&documents.metadata) && {
-                let own = [".nczvar", ".nczarray"]
-                    .map(|name| Get::whole(join(path, name)).within(self.limits.document));
-                self.store.get_many(&own).iter().any(|found| matches!(found, Ok(Some(_))))
-            };
+            let of_nczarr = array::may_be_old_text(&documents.metadata)
+                && (self.old_text || {
+                    let own = [".nczvar", ".nczarray"]
+                        .map(|name| Get::whole(join(path, name)).within(self.limits.document));
+                    self.store.get_many(&own).iter().any(|found| matches!(found, Ok(Some(_))))
+                });
             let mut document = array::v2(&documents.metadata, of_nczarr).context(|| ".zarray")?;
             if self.by_netcdf {
                 document.mend_default_fill();

@@ -15,15 +15,7 @@ pub(super) enum Element {
 }
 
 /// Kinds of elements of any length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Variable {
-    /// UTF-8.
-    Text,
-    /// Bytes.
-    Bytes,
-    /// Any JSON value: text as it is, others as JSON.
-    Json,
-}
+pub(super) use crate::codec::Vlen as Variable;
 
 /// Stored bytes of the pointer that stands for an element of any length.
 pub(super) const POINTER: usize = 16;

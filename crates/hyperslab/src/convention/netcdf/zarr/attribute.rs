@@ -94,7 +94,7 @@ fn as_recorded(recorded: &str, spelled: &Json) -> Result<Stored> {
     let is_text = recorded.starts_with('>') && bare == "S1" || matches!(bare, "U1" | "J0" | "char" | "json");
     let is_string = bare == "string"
         || bare
-            .strip_prefix(['S', 'r'])
+            .strip_prefix(['S', 'U', 'r'])
             .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
     if is_text {
         return match spelled {

@@ -68,6 +68,26 @@ group /g
     assert_eq!(text(&view), expected);
 }
 
+/// As netCDF-C 4.9.0 writes `mode=zarr`, without a word of NCZarr.
+#[test]
+fn bytes_of_text_are_text_in_pure_zarr_of_old_netcdf() {
+    let text_of = |properties: &str| {
+        let array = array("[3, 2]", "<U1").replace("null,\n        \"order\"", "\"\",\n        \"order\"");
+        text(&open(&[
+            (".zgroup", GROUP),
+            (".zattrs", &format!(r#""title": "hello", "_NCProperties": "{properties}""#)),
+            ("c/.zarray", &array),
+            ("c/.zattrs", r#""units": "m", "_ARRAY_DIMENSIONS": ["x","n"]"#),
+        ]))
+    };
+    for old in ["version=2,netcdf=4.9.0,nczarr=2.0.0", "version=2,netcdf=4.8.1-development,nczarr=1.0.0"] {
+        assert!(text_of(old).contains("  char c(/x, /n)\n"), "{}", text_of(old));
+    }
+    for new in ["version=2,netcdf=4.9.1,nczarr=2.0.0", "version=2,netcdf=4.10.1", "version=2", "netcdf="] {
+        assert!(text_of(new).contains("  string c(/x, /n)\n"), "{}", text_of(new));
+    }
+}
+
 #[test]
 fn the_fill_value_of_xarray_is_an_attribute() {
     let line = array("[3]", "<f4").replace("\"fill_value\": null", "\"fill_value\": \"NaN\"");
