@@ -358,10 +358,13 @@ impl Dump<'_> {
         out
     }
 
-    /// Whether a variable is called like its only dimension.
+    /// Whether a variable has one dimension and is called like it, or like another one of the same group, as `ncdump` has
+    /// it.
     fn is_coordinate(&self, variable: &Variable) -> bool {
         let [only] = variable.dimensions[..] else { return false };
-        self.view.dimensions().get(only).is_some_and(|d| d.name == variable.name)
+        let dimensions = self.view.dimensions();
+        let group = dimensions.get(only).map(|d| d.group);
+        dimensions.iter().any(|d| Some(d.group) == group && d.name == variable.name)
     }
 
     /// How the numbers of a variable are times, if that is asked for: by its units.
