@@ -146,3 +146,35 @@ fn names_that_cdl_cannot_write_are_told() {
     assert!(text.contains("\tint a/bc(t) ;\n// not shown: the name of the variable \"a/bc\""), "{text}");
     assert_eq!(output.status.code(), Some(1));
 }
+
+#[test]
+fn the_environment_asks_for_consolidated_metadata() {
+    let folder = tempfile::tempdir().unwrap();
+    let array = r#"{"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "<i2", "fill_value": 0, "order": "C",
+        "filters": null, "compressor": null}"#;
+    for name in ["a", "b"] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+        std::fs::write(folder.path().join(name).join(".zarray"), array).unwrap();
+    }
+    let group = r#"{"zarr_format": 2}"#;
+    let all = format!(
+        r#"{{"zarr_consolidated_format": 1, "metadata": {{".zgroup": {group}, "a/.zarray": {array}}}}}"#
+    );
+    std::fs::write(folder.path().join(".zgroup"), group).unwrap();
+    std::fs::write(folder.path().join(".zmetadata"), all).unwrap();
+    let shown = |word: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hyperslab"));
+        command.args(["dump", "-h"]).arg(folder.path()).env("NCZARR_CONSOLIDATED", word);
+        let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        (text.contains("short a("), text.contains("short b("))
+    };
+    for word in ["1", "true", "YES"] {
+        assert_eq!(shown(word), (true, false), "{word}");
+    }
+    for word in ["0", "", "no"] {
+        assert_eq!(shown(word), (true, true), "{word}");
+    }
+    // Where there is none, others say the same.
+    std::fs::remove_file(folder.path().join(".zmetadata")).unwrap();
+    assert_eq!(shown("1"), (true, true));
+}

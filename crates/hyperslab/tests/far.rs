@@ -6,7 +6,7 @@ mod bucket;
 mod server;
 
 use bucket::{Bucket, Dialect};
-use hyperslab::convention::netcdf::{Group, NetcdfView};
+use hyperslab::convention::netcdf::Group;
 use hyperslab::source::{ByteRange, FileSource, HttpSource, RemoteOptions, Source, Store, ZipStore};
 use hyperslab::{File, Limits, Object, Selection};
 use server::{Fault, Server};
@@ -250,7 +250,7 @@ fn nczarr_on_a_web_server_says_itself_what_it_has() {
         server.put(&format!("/s/{key}"), store.get(&key).unwrap().unwrap().to_vec());
     }
     let file = hyperslab::open(server.url("/s#mode=nczarr")).unwrap();
-    let view = NetcdfView::open(file.hierarchy().clone(), &Limits::default()).unwrap();
+    let view = file.netcdf().unwrap();
     let names = |g: &Group| g.variables.iter().map(|v| v.name.to_string()).collect::<Vec<_>>().join(" ");
     let all: Vec<_> = view.groups().iter().map(|g| (g.path.clone(), names(g), g.left_out.len())).collect();
     let wanted = [("/", "zebra text apple scalar"), ("/g", "u own"), ("/g/inner", "deep")];

@@ -1,6 +1,7 @@
 //! Addresses: `FILE_OR_URL[#fragment]::/path[SLICE]`, the part after `::` optional.
 
 use super::fragment::Fragment;
+use crate::error::{Context, Result};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -39,7 +40,29 @@ impl Address {
     }
 
     /// As [`Address::locate`], with a test of whether a file exists.
+    ///
+    /// netCDF's older form of fragments is taken too, `[mode=zarr]file://…`, and schemes in any case.
     pub fn parse_with(text: &str, exists: impl Fn(&str) -> bool) -> Address {
+        let mut front = Vec::new();
+        let mut rest = text;
+        while let Some((said, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            front.push(said);
+            rest = after;
+        }
+        let Some(scheme) = scheme(rest).filter(|_| !exists(text)) else {
+            return Address::parse_plain(text, exists);
+        };
+        let lower = scheme.to_ascii_lowercase();
+        if front.is_empty() && lower == scheme {
+            return Address::parse_plain(text, exists);
+        }
+        let mut address = Address::parse_plain(&format!("{lower}{}", &rest[scheme.len()..]), exists);
+        let said: Vec<&str> = front.into_iter().chain(address.fragment.as_deref()).collect();
+        address.fragment = (!said.is_empty()).then(|| said.join("&"));
+        address
+    }
+
+    fn parse_plain(text: &str, exists: impl Fn(&str) -> bool) -> Address {
         let address = |file: &str, path: &str| {
             let (file, fragment) = match file.rsplit_once('#') {
                 Some((name, fragment)) if is_fragment(name, fragment) && !exists(file) => {
@@ -85,6 +108,11 @@ impl Address {
         Address { file: file.to_string_lossy().into_owned(), fragment: None, path: path.to_owned(), raw }
     }
 
+    /// What its fragment says.
+    pub(super) fn modes(&self) -> Result<Fragment> {
+        Fragment::parse(self.fragment.as_deref().unwrap_or_default()).context(|| self.to_string())
+    }
+
     /// The path without its slice, and the slice with its brackets, if the path ends in one.
     pub fn split_slice(&self) -> Option<(&str, &str)> {
         if !self.path.ends_with(']') {
@@ -107,10 +135,14 @@ impl Address {
 
     /// The scheme of a URL, such as `https`. A drive letter is none.
     pub fn scheme(&self) -> Option<&str> {
-        let (scheme, _) = self.file.split_once("://")?;
-        let plain = scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
-        (scheme.len() > 1 && plain).then_some(scheme)
+        scheme(&self.file)
     }
+}
+
+fn scheme(file: &str) -> Option<&str> {
+    let (scheme, _) = file.split_once("://")?;
+    let plain = scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+    (scheme.len() > 1 && plain).then_some(scheme)
 }
 
 /// Whether what follows `#` in the name of a file is a fragment: `key=value` pairs, or for a URL a mode alone.

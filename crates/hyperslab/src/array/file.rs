@@ -1,12 +1,14 @@
 //! Files, and how they are opened.
 
+use super::fragment::Mode;
 use super::group::{Group, Object};
 use super::location::Location;
 use super::walk::Walk;
 use super::{Address, Array, OpenOptions, resolve};
-use crate::convention::netcdf::NetcdfView;
+use crate::convention::netcdf::{NetcdfView, Outlook};
 use crate::error::{Context, ErrorKind, Result};
 use crate::exec::{self, MissingChunks};
+use crate::format::zarr::Consolidation;
 use crate::model::{Fault, FileInfo, Hierarchy, NodeId};
 use crate::select::Selection;
 use crate::source::{Store, Traffic};
@@ -19,6 +21,8 @@ pub struct File {
     hierarchy: Arc<dyn Hierarchy>,
     name: Arc<str>,
     options: Arc<OpenOptions>,
+    /// Whether its address says that it is Zarr without what NCZarr adds.
+    pure: bool,
 }
 
 /// Opens the file of an address. A path behind `::` is not looked at: see [`File::locate`].
@@ -38,21 +42,44 @@ pub fn open_with(address: impl Into<Address>, options: &OpenOptions) -> Result<F
         }
         _ => e,
     })?;
-    Ok(File::from_hierarchy(hierarchy, name(&address), options))
+    let fragment = address.modes()?;
+    fragment.check(hierarchy.info().format).map_err(|e| e.context(address.to_string()))?;
+    let mut file = File::from_hierarchy(hierarchy, name(&address), options);
+    file.pure = fragment.has(Mode::Zarr) || fragment.has(Mode::Xarray);
+    Ok(file)
 }
 
 fn hierarchy(address: &Address, options: &OpenOptions) -> Result<Arc<dyn Hierarchy>> {
     let limits = options.limits.clone();
     match Location::open(address, options)? {
         Location::File(source, neighbours) => crate::format::open(source, neighbours, limits),
-        Location::Store(store) => store_hierarchy(store, options),
+        Location::Store(store) => {
+            let consolidation = match (address.modes()?.has(Mode::Consolidated), is_asked_for()) {
+                (true, _) => Consolidation::Required,
+                (false, true) => Consolidation::Preferred,
+                (false, false) => Consolidation::WhereFar,
+            };
+            store_hierarchy(store, options, consolidation)
+        }
     }
 }
 
+/// Whether the environment asks for consolidated metadata, as of netCDF-C: `NCZARR_CONSOLIDATED` is `true`, `yes` or a
+/// number above zero.
+fn is_asked_for() -> bool {
+    let word = std::env::var("NCZARR_CONSOLIDATED").unwrap_or_default().trim().to_ascii_lowercase();
+    matches!(word.as_str(), "true" | "yes") || word.parse::<u64>().is_ok_and(|n| n > 0)
+}
+
 /// The hierarchy in a store.
-pub(super) fn store_hierarchy(store: Arc<dyn Store>, options: &OpenOptions) -> Result<Arc<dyn Hierarchy>> {
+pub(super) fn store_hierarchy(
+    store: Arc<dyn Store>,
+    options: &OpenOptions,
+    consolidation: Consolidation,
+) -> Result<Arc<dyn Hierarchy>> {
+    let (limits, registry) = (options.limits.clone(), options.registry.clone());
     let raise = options.missing == MissingChunks::Raise;
-    crate::format::open_store_with(store, options.limits.clone(), options.registry.clone(), raise)
+    crate::format::open_store_as(store, limits, registry, raise, consolidation)
 }
 
 /// What to call the file of an address in messages.
@@ -72,7 +99,7 @@ impl File {
         options: &OpenOptions,
     ) -> File {
         hierarchy.employ(Arc::new(exec::Threads(options.threads)));
-        File { hierarchy, name: name.into().into(), options: Arc::new(options.clone()) }
+        File { hierarchy, name: name.into().into(), options: Arc::new(options.clone()), pure: false }
     }
 
     /// Its name.
@@ -137,7 +164,8 @@ impl File {
             Object::Array(array) => Ok(Some(array.meta().space.clone())),
             _ => Ok(None),
         };
-        NetcdfView::open_with(self.hierarchy.clone(), &self.options.limits, &extents)
+        let outlook = Outlook { extents: &extents, pure: self.pure };
+        NetcdfView::open(self.hierarchy.clone(), &self.options.limits, &outlook)
     }
 
     /// All objects, depth first.

@@ -88,6 +88,39 @@ impl Fragment {
         self.modes.contains(&mode)
     }
 
+    /// Fails if what was opened is not of the format that the modes say.
+    pub(super) fn check(&self, format: &str) -> Result<()> {
+        let wrong = |said: &str| {
+            Err(Error::invalid(format!("the fragment says that it is {said}, but it is {format}"))
+                .hint("leave the mode away: formats are told by content"))
+        };
+        match format {
+            "Zarr" if self.has(Mode::Hdf5) => wrong("HDF5"),
+            "Zarr" if self.has(Mode::NetCdf3) => wrong("netCDF-3"),
+            "Zarr" if self.has(Mode::Bytes) => wrong("one file of bytes"),
+            "Zarr" => Ok(()),
+            _ if self.is_zarr() => wrong("Zarr"),
+            _ if self.has(Mode::Zip) => wrong("a zip file"),
+            "HDF5" if self.has(Mode::NetCdf3) => wrong("netCDF-3"),
+            other if other != "HDF5" && self.has(Mode::Hdf5) => wrong("HDF5"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails if a local path cannot be what the modes say: a folder, or a file.
+    pub(super) fn check_local(&self, is_folder: bool) -> Result<()> {
+        let what = if is_folder { "a folder" } else { "a file" };
+        let said = match is_folder {
+            _ if self.has(Mode::S3) => "on a server that speaks S3",
+            _ if self.has(Mode::Gs) => "on a server of Google's storage",
+            true if self.has(Mode::Zip) => "a zip file",
+            true if self.has(Mode::Bytes) || self.has(Mode::Hdf5) || self.has(Mode::NetCdf3) => "one file",
+            false if self.has(Mode::File) && self.is_zarr() => "a folder",
+            _ => return Ok(()),
+        };
+        Err(Error::invalid(format!("the fragment says that it is {said}, but it is {what} of this machine")))
+    }
+
     /// Whether it says that the address is one of a Zarr hierarchy.
     pub fn is_zarr(&self) -> bool {
         self.modes.iter().any(|mode| mode.is_zarr())

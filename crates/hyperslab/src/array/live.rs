@@ -7,6 +7,7 @@
 use super::file::{name, store_hierarchy};
 use super::{Address, Array, File, Location, OpenOptions};
 use crate::error::{Context, Result};
+use crate::format::zarr::Consolidation;
 use crate::model::{ChunkRef, Retry, Storage, Writer};
 use crate::shape::{Coord, byte_count, to_usize};
 use crate::source::{ByteRange, Latency, Neighbours, Source};
@@ -50,7 +51,7 @@ impl Origin {
                 Ok((origin.reopen(address, options)?, Some(origin)))
             }
             Location::Store(store) => {
-                let hierarchy = store_hierarchy(store, options)?;
+                let hierarchy = store_hierarchy(store, options, Consolidation::default())?;
                 Ok((File::from_hierarchy(hierarchy, name(address), options), None))
             }
         }

@@ -6,7 +6,7 @@ use super::fragment::Mode;
 use super::{Address, OpenOptions};
 #[cfg(feature = "remote")]
 use crate::error::ErrorKind;
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 #[cfg(feature = "remote")]
 use crate::limits::Limits;
 use crate::source::{
@@ -45,8 +45,8 @@ impl Location {
         let fragment = Fragment::parse(address.fragment.as_deref().unwrap_or_default())
             .map_err(|e| e.context(address.to_string()))?;
         match address.scheme() {
-            None => Location::local(address.local(), options),
-            Some("file") => Location::local(&file_path(&address.file), options),
+            None => Location::local(address.local(), &fragment, options),
+            Some("file") => Location::local(&file_path(&address.file), &fragment, options),
             #[cfg(feature = "remote")]
             Some("http" | "https") if fragment.has(Mode::S3) => {
                 let (endpoint, bucket, key) = s3_url(&address.file)?;
@@ -184,8 +184,10 @@ impl Location {
         Ok(meta.is_file().then(|| format!("{itself} {} {:?}", meta.len(), meta.modified().ok())))
     }
 
-    fn local(path: &Path, options: &OpenOptions) -> Result<Location> {
-        if path.is_dir() {
+    fn local(path: &Path, fragment: &Fragment, options: &OpenOptions) -> Result<Location> {
+        let is_folder = path.is_dir();
+        fragment.check_local(is_folder).context(|| path.display())?;
+        if is_folder {
             let store = DirectoryStore::open(path, &options.limits)?;
             if options.recovery == Recovery::RollBack {
                 crate::format::zarr::write::recover(&store)?;
@@ -311,13 +313,31 @@ fn cached(source: Arc<dyn Source>) -> Result<Arc<dyn Source>> {
     })
 }
 
-/// Whether a source begins as a zip file does, with or without files in it.
+/// Whether a source begins as a zip file does, with or without files in it; or is nothing else that is known and ends as
+/// a zip file does, with a program in front that unpacks it. The end of what is far away is not looked at.
 fn is_zip(source: &dyn Source) -> Result<bool> {
-    if source.len()? < 22 {
+    /// Bytes of the record at the end without its comment, and of the longest comment.
+    const END: u64 = 22;
+    const COMMENT: u64 = 0xffff;
+    let length = source.len()?;
+    if length < END {
         return Ok(false);
     }
-    let head = source.read(&[ByteRange::new(0, 4)])?;
-    Ok(head.first().is_some_and(|h| matches!(h.as_ref(), b"PK\x03\x04" | b"PK\x05\x06")))
+    let head = source.read(&[ByteRange::new(0, 4)])?.pop().unwrap_or_default();
+    match head.as_ref() {
+        b"PK\x03\x04" | b"PK\x05\x06" => return Ok(true),
+        b"\x89HDF" | [b'C', b'D', b'F', _] => return Ok(false),
+        _ if source.hints().latency == Latency::Remote => return Ok(false),
+        _ => {}
+    }
+    let tail = length.min(END + COMMENT);
+    let tail = source.read(&[ByteRange::new(length - tail, tail)])?.pop().unwrap_or_default();
+    let ends = |record: &[u8], rest: usize| {
+        let comment = record.get(20..22).map_or(0, |n| usize::from(n[0]) | usize::from(n[1]) << 8);
+        record.starts_with(b"PK\x05\x06") && comment == rest
+    };
+    let at = tail.windows(END as usize).enumerate();
+    Ok(at.into_iter().any(|(at, record)| ends(record, tail.len() - at - END as usize)))
 }
 
 /// The path of a `file:` URL. Characters may be written as `%41`, unless a file is called just so.

@@ -16,7 +16,7 @@ use hdf5::superblock::Superblock;
 use netcdf3::NetCdf3;
 use netcdf3::header::Version;
 use std::sync::Arc;
-use zarr::Zarr;
+use zarr::{Consolidation, Zarr};
 
 /// Opens what is in `source`, whatever its name, by its content. Files that it names are found through `neighbours`.
 pub fn open(source: Arc<dyn Source>, neighbours: Neighbours, limits: Limits) -> Result<Arc<dyn Hierarchy>> {
@@ -72,8 +72,20 @@ pub fn open_store_with(
     registry: Registry,
     raise: bool,
 ) -> Result<Arc<dyn Hierarchy>> {
+    open_store_as(store, limits, registry, raise, Consolidation::default())
+}
+
+/// The same, with a word about consolidated metadata.
+pub(crate) fn open_store_as(
+    store: Arc<dyn Store>,
+    limits: Limits,
+    registry: Registry,
+    raise: bool,
+    consolidation: Consolidation,
+) -> Result<Arc<dyn Hierarchy>> {
     let name = store.name();
-    let file: Arc<dyn Hierarchy> = Zarr::open(store, &limits, registry, raise).context(|| name)?;
+    let file: Arc<dyn Hierarchy> =
+        Zarr::open_as(store, &limits, registry, raise, consolidation).context(|| name)?;
     Ok(file)
 }
 

@@ -8,7 +8,7 @@ use super::attribute::{in_order, is_hidden, of};
 use super::kind::{UserType, class_of, converted, presented, type_of};
 use super::scale::{self, Axes, PREFIX};
 use super::zarr::{self, Zarr};
-use super::{Attribute, DataModel, Dimension, Extents, Group, LeftOut, NetcdfView, Type, Variable, join};
+use super::{Attribute, DataModel, Dimension, Group, LeftOut, NetcdfView, Outlook, Type, Variable, join};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::model::{
@@ -48,7 +48,7 @@ enum Found {
 struct Builder<'a> {
     hierarchy: &'a dyn Hierarchy,
     limits: &'a Limits,
-    extents: Extents<'a>,
+    outlook: &'a Outlook<'a>,
     model: DataModel,
     zarr: Option<Zarr>,
     groups: Vec<Group>,
@@ -78,7 +78,7 @@ struct Builder<'a> {
 pub(super) fn build(
     hierarchy: Arc<dyn Hierarchy>,
     limits: &Limits,
-    extents: Extents<'_>,
+    outlook: &Outlook<'_>,
 ) -> Result<NetcdfView> {
     let info = hierarchy.info();
     let model = match (info.format.starts_with("netCDF-3"), info.version) {
@@ -90,9 +90,9 @@ pub(super) fn build(
     let mut builder = Builder {
         hierarchy: &*hierarchy,
         limits,
-        extents,
+        outlook,
         model,
-        zarr: Zarr::open(&*hierarchy)?,
+        zarr: Zarr::open(&*hierarchy, outlook.pure)?,
         groups: Vec::new(),
         dimensions: Vec::new(),
         types: Vec::new(),
@@ -380,7 +380,7 @@ impl Builder<'_> {
     fn array(&mut self, group: usize, node: NodeId, name: Name, path: &str) -> Result<()> {
         let (mut meta, storage) = self.hierarchy.array(&node).context(|| format!("array {path}"))?;
         if matches!(storage, Storage::Virtual(_))
-            && let Some(space) = (self.extents)(&node, path)?
+            && let Some(space) = (self.outlook.extents)(&node, path)?
         {
             meta.space = space;
         }

@@ -29,7 +29,7 @@ impl NetcdfView {
                 report(&left.path, Error::new(kind, reason.to_owned()));
             }
         }
-        let zarr = Zarr::open(&**self.hierarchy()).ok().flatten();
+        let zarr = Zarr::open(&**self.hierarchy(), false).ok().flatten();
         let recorded = match &zarr {
             Some(zarr) => self.recorded(zarr),
             None => HashMap::new(),

@@ -139,8 +139,13 @@ pub struct Group {
     pub left_out: Vec<LeftOut>,
 }
 
-/// Gives the extents of a virtual dataset, if they are not those that its file records.
-pub(crate) type Extents<'a> = &'a dyn Fn(&NodeId, &str) -> Result<Option<Dataspace>>;
+/// What a view asks of whoever opened the hierarchy.
+pub(crate) struct Outlook<'a> {
+    /// The extents of a virtual dataset (by identity and path), if they are not those that its file records.
+    pub(crate) extents: &'a dyn Fn(&NodeId, &str) -> Result<Option<Dataspace>>,
+    /// Whether what NCZarr adds to Zarr is passed over.
+    pub(crate) pure: bool,
+}
 
 /// A file or store through the eyes of netCDF.
 #[derive(Debug)]
@@ -161,21 +166,14 @@ fn join(group: &str, name: &Name) -> String {
 }
 
 impl NetcdfView {
-    /// Looks at all objects of `hierarchy`. Faults of single objects are in [`Group::left_out`].
-    ///
-    /// Virtual datasets have the extents that the file records, which those of unlimited sources outgrow:
-    /// [`File::netcdf`](crate::File::netcdf) asks the sources.
-    pub fn open(hierarchy: Arc<dyn Hierarchy>, limits: &Limits) -> Result<NetcdfView> {
-        Self::open_with(hierarchy, limits, &|_, _| Ok(None))
-    }
-
-    /// The same with the extents of virtual datasets (by identity and path) from elsewhere.
-    pub(crate) fn open_with(
+    /// Looks at all objects of `hierarchy`, for [`File::netcdf`](crate::File::netcdf). Faults of single objects are in
+    /// [`Group::left_out`].
+    pub(crate) fn open(
         hierarchy: Arc<dyn Hierarchy>,
         limits: &Limits,
-        extents: Extents<'_>,
+        outlook: &Outlook<'_>,
     ) -> Result<NetcdfView> {
-        build::build(hierarchy, limits, extents)
+        build::build(hierarchy, limits, outlook)
     }
 
     /// What it looks at.

@@ -1,4 +1,4 @@
-use super::{DataModel, NetcdfView};
+use super::{DataModel, NetcdfView, Outlook};
 use crate::format;
 use crate::limits::Limits;
 use crate::source::{MemorySource, Neighbours};
@@ -8,7 +8,9 @@ use std::sync::Arc;
 fn open(bytes: &[u8]) -> NetcdfView {
     let source = Arc::new(MemorySource::new(bytes.to_vec(), "test"));
     let limits = Limits::default();
-    NetcdfView::open(format::open(source, Neighbours::none(), limits.clone()).unwrap(), &limits).unwrap()
+    let outlook = Outlook { extents: &|_, _| Ok(None), pure: false };
+    NetcdfView::open(format::open(source, Neighbours::none(), limits.clone()).unwrap(), &limits, &outlook)
+        .unwrap()
 }
 
 /// A line for each thing in the view.

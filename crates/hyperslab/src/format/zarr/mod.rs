@@ -74,6 +74,18 @@ pub struct Zarr {
     old_text: bool,
 }
 
+/// Whether documents come from the consolidated metadata in the root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Consolidation {
+    /// On stores that are far away, where it is there.
+    #[default]
+    WhereFar,
+    /// Where it is there.
+    Preferred,
+    /// In any case: a store without it is an error.
+    Required,
+}
+
 /// The folder of a zip file that the hierarchy lies in: the first of those with a document that are nearest to the top.
 /// `None` if there is no document.
 pub fn root_in_zip(source: Arc<dyn Source>, limits: &Limits) -> Result<Option<String>> {
@@ -106,6 +118,17 @@ impl Zarr {
         registry: Registry,
         raise: bool,
     ) -> Result<Arc<Zarr>> {
+        Zarr::open_as(store, limits, registry, raise, Consolidation::default())
+    }
+
+    /// The same, with a word about consolidated metadata.
+    pub fn open_as(
+        store: Arc<dyn Store>,
+        limits: &Limits,
+        registry: Registry,
+        raise: bool,
+        consolidation: Consolidation,
+    ) -> Result<Arc<Zarr>> {
         let opened = Opened::new(store.clone());
         let mut zarr = Zarr {
             store,
@@ -121,12 +144,17 @@ impl Zarr {
             by_netcdf: false,
             old_text: false,
         };
-        if zarr.store.hints().latency == Latency::Remote {
+        zarr.consolidated = match consolidation {
+            Consolidation::WhereFar if zarr.store.hints().latency != Latency::Remote => None,
             // A document that can't be read is the same as none: others say the same.
-            zarr.consolidated = zarr.consolidated().ok().flatten();
-            if zarr.consolidated.is_some() {
-                zarr.notes.push(("metadata", "consolidated".into()));
-            }
+            Consolidation::WhereFar | Consolidation::Preferred => zarr.consolidated().ok().flatten(),
+            Consolidation::Required => Some(zarr.consolidated()?.ok_or_else(|| {
+                Error::new(ErrorKind::NotFound, "there is no consolidated metadata")
+                    .hint("open it without mode=consolidated")
+            })?),
+        };
+        if zarr.consolidated.is_some() {
+            zarr.notes.push(("metadata", "consolidated".into()));
         }
         let root = zarr.node("");
         if let Ok(Some(root)) = &root {

@@ -109,8 +109,8 @@ fn texts(list: &Json, what: &str) -> Result<Vec<Name>> {
 }
 
 impl Zarr {
-    /// `None`: the hierarchy is of another format.
-    pub(super) fn open(hierarchy: &dyn Hierarchy) -> Result<Option<Zarr>> {
+    /// `None`: the hierarchy is of another format. `pure`: what NCZarr says is passed over.
+    pub(super) fn open(hierarchy: &dyn Hierarchy, pure: bool) -> Result<Option<Zarr>> {
         if hierarchy.info().format != "Zarr" {
             return Ok(None);
         }
@@ -118,7 +118,7 @@ impl Zarr {
         let documents = hierarchy.documents(&root)?;
         let by_netcdf = documents.as_ref().is_some_and(|d| d.attributes.get("_NCProperties").is_some());
         let layout = match documents {
-            Some(documents) => {
+            Some(documents) if !pure => {
                 let names = ["_nczarr_superblock", "_NCZARR_SUPERBLOCK"];
                 if member(&documents, &names).is_some() {
                     Layout::Members
@@ -128,7 +128,7 @@ impl Zarr {
                     Layout::Pure
                 }
             }
-            None => Layout::Pure,
+            _ => Layout::Pure,
         };
         Ok(Some(Zarr { layout, by_netcdf }))
     }

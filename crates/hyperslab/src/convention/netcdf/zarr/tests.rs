@@ -1,14 +1,17 @@
-use super::super::NetcdfView;
 use super::super::tests::text;
+use super::super::{NetcdfView, Outlook, Type};
 use super::attribute;
 use crate::dtype::DType;
+use crate::error::Result;
 use crate::format;
 use crate::json::Json;
 use crate::limits::Limits;
 use crate::model::{Attribute, Dataspace};
-use crate::source::store::{MemoryStore, Precondition, Store};
+use crate::source::store::{Get, Listing, MemoryStore, Precondition, Store, Version};
+use crate::source::{ReadHints, Source};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A store of documents, all of which are given without their braces.
 fn open(documents: &[(&str, &str)]) -> NetcdfView {
@@ -17,7 +20,8 @@ fn open(documents: &[(&str, &str)]) -> NetcdfView {
         store.put(key, Bytes::from(format!("{{{document}}}")), &Precondition::None).unwrap();
     }
     let limits = Limits::default();
-    NetcdfView::open(format::open_store(Arc::new(store), limits.clone()).unwrap(), &limits).unwrap()
+    let outlook = Outlook { extents: &|_, _| Ok(None), pure: false };
+    NetcdfView::open(format::open_store(Arc::new(store), limits.clone()).unwrap(), &limits, &outlook).unwrap()
 }
 
 const GROUP: &str = r#""zarr_format": 2"#;
@@ -225,4 +229,82 @@ fn attributes_have_the_recorded_type_or_one_without_loss() {
     ] {
         assert_eq!(told(spelled, recorded, fill), wanted, "{spelled} {recorded:?} {fill:?}");
     }
+}
+
+/// Counts what is asked of a store.
+#[derive(Debug)]
+struct Counting(MemoryStore, AtomicUsize);
+
+impl Store for Counting {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn hints(&self) -> ReadHints {
+        self.0.hints()
+    }
+
+    fn len(&self, key: &str) -> Result<Option<u64>> {
+        self.0.len(key)
+    }
+
+    fn get_many(&self, gets: &[Get]) -> Vec<Result<Option<Bytes>>> {
+        self.1.fetch_add(gets.len(), Ordering::Relaxed);
+        self.0.get_many(gets)
+    }
+
+    fn version(&self, key: &str) -> Result<Option<Version>> {
+        self.0.version(key)
+    }
+
+    fn put(&self, key: &str, bytes: Bytes, when: &Precondition) -> Result<Version> {
+        self.0.put(key, bytes, when)
+    }
+
+    fn delete(&self, key: &str) -> Result<bool> {
+        self.0.delete(key)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        self.0.list(prefix)
+    }
+
+    fn search(&self, prefix: &str) -> Result<Listing> {
+        self.0.search(prefix)
+    }
+
+    fn open(&self, key: &str) -> Result<Option<Arc<dyn Source>>> {
+        self.0.open(key)
+    }
+}
+
+#[test]
+fn many_attributes_need_no_more_reads_than_one() {
+    let reads = |count: usize| {
+        let list: Vec<String> = (0..count).map(|i| format!("\"a{i}\": {i}")).collect();
+        let types: Vec<String> = (0..count).map(|i| format!("\"a{i}\": \"<i2\"")).collect();
+        let attributes =
+            format!("{{{}, \"_nczarr_attr\": {{\"types\": {{{}}}}}}}", list.join(", "), types.join(", "));
+        let store = MemoryStore::new();
+        let group = format!("{{{GROUP}, \"_nczarr_superblock\": {{}}}}");
+        let document = format!("{{{}}}", array("[3]", "<i2"));
+        for (key, text) in [
+            (".zgroup", group.as_str()),
+            (".zattrs", &attributes),
+            ("v/.zarray", &document),
+            ("v/.zattrs", &attributes),
+        ] {
+            store.put(key, Bytes::from(text.to_owned()), &Precondition::None).unwrap();
+        }
+        let store = Arc::new(Counting(store, 0.into()));
+        let limits = Limits::default();
+        let outlook = Outlook { extents: &|_, _| Ok(None), pure: false };
+        let hierarchy = format::open_store(store.clone(), limits.clone()).unwrap();
+        let view = NetcdfView::open(hierarchy, &limits, &outlook).unwrap();
+        let root = view.root().unwrap();
+        assert_eq!((root.attributes.len(), root.variables[0].attributes.len()), (count, count));
+        assert!(root.attributes.iter().all(|a| a.kind == Type::Short));
+        store.1.load(Ordering::Relaxed)
+    };
+    assert_eq!(reads(1), reads(2000));
 }
