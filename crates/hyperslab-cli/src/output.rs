@@ -10,6 +10,9 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// A file that nobody wrote to for so long may have been left over.
+const LEFT_OVER: Duration = Duration::from_secs(60);
+
 /// Why a command ended early.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -120,8 +123,12 @@ impl Out {
             _ => {
                 let path = linked(path);
                 let beside = beside(&path)?;
+                remove_leftovers(&path);
                 let file = File::options().write(true).create_new(true).open(&beside);
-                (file.map_err(|e| failed(&beside, e))?, Some((beside, path)))
+                let file = file.map_err(|e| failed(&beside, e))?;
+                // For as long as somebody writes it; where there are no locks, leftovers stay.
+                let _ = file.try_lock();
+                (file, Some((beside, path)))
             }
         };
         let sink = io::BufWriter::with_capacity(1 << 16, Box::new(file) as Box<dyn Write>);
@@ -174,6 +181,30 @@ fn beside(path: &Path) -> Outcome<PathBuf> {
     beside.push(name);
     beside.push(format!(".{}.part", std::process::id()));
     Ok(path.with_file_name(beside))
+}
+
+/// Removes what programs that were killed left of the same file. What is locked, or was written to a moment ago, may still
+/// become one.
+fn remove_leftovers(path: &Path) {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return;
+    };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let found = entry.file_name();
+        let number = found.to_str().and_then(|found| {
+            found.strip_prefix('.')?.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".part")
+        });
+        if number.is_none_or(|number| number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit())) {
+            continue;
+        }
+        let Ok(file) = File::options().write(true).open(entry.path()) else { continue };
+        let written = file.metadata().and_then(|meta| meta.modified()).ok();
+        let old = written.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > LEFT_OVER);
+        if old && file.try_lock().is_ok() {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Where a path leads to, through links, whether or not there is something at the end.

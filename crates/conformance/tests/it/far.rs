@@ -6,11 +6,13 @@ mod server;
 use crate::report;
 use crate::s3::Moto;
 use conformance::{reference, tool};
+use hyperslab::Limits;
+use hyperslab::source::{DirectoryStore, FileSource, Store, ZipStore};
 use server::Server;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Files that stand for everything that a file can be, some of which name others beside them.
@@ -116,12 +118,102 @@ fn files_read_over_s3_as_from_disk() {
         29,
         &|folder, name| format!("s3://bucket/{folder}/{name}#aws.endpoint={}", moto.endpoint()),
         &|folder, name, file| {
-            use hyperslab::source::Store;
             store
                 .put(&format!("{folder}/{name}"), std::fs::read(file).unwrap().into(), &Default::default())
                 .unwrap();
         },
     );
+}
+
+/// Puts all objects of a store below a prefix of the bucket.
+fn upload(store: &dyn Store, moto: &Moto, prefix: &str) {
+    let to = moto.store(prefix);
+    for key in store.list("").unwrap() {
+        to.put(&key, store.get(&key).unwrap().unwrap(), &Default::default()).unwrap();
+    }
+}
+
+/// What the program writes to stdout, with credentials for the bucket.
+fn said(arguments: &[&str]) -> String {
+    let mut program = Command::new(tool::path());
+    let keys =
+        [("AWS_ACCESS_KEY_ID", "me"), ("AWS_SECRET_ACCESS_KEY", "secret"), ("AWS_REGION", "us-east-1")];
+    let output = program.args(arguments).envs(keys).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && error.is_empty(), "{arguments:?}: {error}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn stores_of_zarr_python_read_over_s3_as_from_disk() {
+    let moto = Moto::start();
+    let folder = reference::generated("zarr_matrix.py", &[]);
+    let expected = reference::json(&folder.join("expected.json"));
+    let step = if std::env::var_os("HYPERSLAB_ALL").is_some() { 1 } else { 17 };
+    let (mut total, mut wrong) = (0, Vec::new());
+    for name in expected.as_object().unwrap().keys().step_by(step) {
+        let zip = folder.join(format!("{name}.zip"));
+        let source = Arc::new(FileSource::open(&zip).unwrap());
+        upload(&ZipStore::open(source, &Limits::default()).unwrap(), &moto, &format!("stores/{name}"));
+        let far = format!("s3://bucket/stores/{name}#mode=zarr&aws.endpoint={}", moto.endpoint());
+        let zip = zip.to_str().unwrap();
+        for verb in [&["describe", "--json"][..], &["ls", "-l"], &["zmap", "ls", "-r"]] {
+            total += 1;
+            let of = |address: &str| {
+                let said = said(&[verb, &[address]].concat());
+                // What is said of the whole differs: a zip file has a prefix, and a URL says what it is.
+                match serde_json::from_str::<serde_json::Value>(&said) {
+                    Ok(whole) if verb[0] == "describe" => whole["zarr"]["nodes"].to_string(),
+                    _ => said,
+                }
+            };
+            let (here, there) = (of(zip), of(&far));
+            if here != there {
+                wrong.push(format!("{name} {verb:?}:\n{here:.600}\n{there:.600}"));
+            }
+        }
+    }
+    report("stores of zarr-python over S3", total, &wrong);
+}
+
+#[test]
+fn a_store_of_xarray_reads_over_s3_as_from_disk() {
+    let moto = Moto::start();
+    let folder = tempfile::tempdir().unwrap();
+    let write = "import sys, numpy as np, xarray as xr
+ds = xr.Dataset({'t': (('time', 'x'), np.arange(60.0).reshape(12, 5), {'units': 'K'})},
+                {'time': np.arange('2024-01', '2025-01', dtype='M8[M]').astype('M8[ns]'), 'x': np.arange(5)})
+for version in (2, 3):
+    ds.to_zarr(f'{sys.argv[1]}/v{version}', zarr_format=version, encoding={'t': {'chunks': (4, 5)}})
+";
+    let mut python = Command::new(reference::python());
+    let made = python.args(["-W", "ignore", "-c", write]).arg(folder.path()).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    for version in ["v2", "v3"] {
+        let path = folder.path().join(version);
+        upload(&DirectoryStore::open(&path, &Limits::default()).unwrap(), &moto, version);
+        let here = path.to_str().unwrap();
+        let far = |mode: &str, object: &str| {
+            format!("s3://bucket/{version}#mode={mode}&aws.endpoint={}{object}", moto.endpoint())
+        };
+        for (mode, as_file) in [("zarr", "zarr,file"), ("xarray,s3", "xarray,file")] {
+            let there = far(mode, "");
+            let near = format!("file://{here}#mode={as_file}");
+            assert_eq!(
+                said(&["describe", "--json", &there]),
+                said(&["describe", "--json", &near]),
+                "{there}"
+            );
+            assert_eq!(said(&["dump", "-n", "x", &there]), said(&["dump", "-n", "x", here]), "{there}");
+            let (near, there) = (format!("{here}::/t[3:6, ::2]"), far(mode, "::/t[3:6, ::2]"));
+            assert_eq!(said(&["get", &there]), said(&["get", &near]), "{there}");
+        }
+        let raw = far("zarr", "");
+        assert_eq!(said(&["zmap", "ls", "-r", &raw]), said(&["zmap", "ls", "-r", here]));
+        assert_eq!(said(&["zmap", "ls", &raw, "t"]), said(&["zmap", "ls", here, "t"]));
+        let key = if version == "v2" { "t/.zarray" } else { "t/zarr.json" };
+        assert_eq!(said(&["zmap", "get", &raw, key]).as_bytes(), std::fs::read(path.join(key)).unwrap());
+    }
 }
 
 /// A process that ends with this value.

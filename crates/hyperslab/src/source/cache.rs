@@ -264,6 +264,21 @@ mod tests {
     }
 
     #[test]
+    fn no_more_is_kept_than_the_bound_allows() {
+        let (cache, inner) = cached(100 * BLOCK as usize);
+        let read_all = || {
+            for i in 0..100 {
+                cache.read(&[ByteRange::new(i * BLOCK, 10)]).unwrap();
+            }
+        };
+        read_all();
+        assert!(cache.blocks.weight() <= 4 * BLOCK && cache.blocks.len() <= 4, "{}", cache.blocks.weight());
+        let before = inner.1.load(Ordering::Relaxed);
+        read_all();
+        assert!(inner.1.load(Ordering::Relaxed) - before >= 96);
+    }
+
+    #[test]
     fn beyond_the_end_is_truncated() {
         let (cache, _) = cached(100);
         let kind = |o, n| cache.read(&[ByteRange::new(o, n)]).unwrap_err().kind();

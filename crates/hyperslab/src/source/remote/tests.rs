@@ -139,6 +139,36 @@ fn what_passes_is_tried_again() {
 }
 
 #[test]
+fn every_kind_of_request_that_fails_once_is_tried_again() {
+    type Work = fn(&HttpStore) -> Result<String>;
+    let works: [(&str, Work); 6] = [
+        ("whole", |s| Ok(format!("{:?}", s.get("f")?.map(|b| b.len())))),
+        ("range", |s| Ok(format!("{:?}", s.get_range("f", ByteRange::new(5000, 10))?))),
+        ("suffix", |s| Ok(format!("{:?}", s.get_many(&[Get::suffix("f", 10)]).remove(0)?))),
+        ("length", |s| Ok(format!("{:?}", s.len("f")?))),
+        ("version", |s| Ok(format!("{:?}", s.version("f")?))),
+        ("open", |s| Ok(format!("{:?}", s.open("f")?.map(|o| o.len())))),
+    ];
+    let server = server();
+    let files = HttpStore::open(&server.url(""), &Limits::default(), &options()).unwrap();
+    for (name, work) in works {
+        let right = work(&files).unwrap();
+        for fault in
+            [Fault::Status(503, "text/plain", ""), Fault::Status(500, "text/plain", ""), Fault::Close]
+        {
+            let (next, before) = (server.log().len(), files.traffic().retries);
+            let ordered = fault.clone();
+            server.on(move |r| (r.number == next).then(|| ordered.clone()));
+            assert_eq!(work(&files).unwrap(), right, "{name} {fault:?}");
+            assert_eq!(files.traffic().retries, before + 1, "{name} {fault:?}");
+        }
+        server.on(|_| Some(Fault::Status(403, "text/plain", "")));
+        assert_eq!(work(&files).unwrap_err().kind(), ErrorKind::Permission, "{name}");
+        server.on(|_| None);
+    }
+}
+
+#[test]
 fn a_server_is_left_alone_as_long_as_it_asks() {
     let server = server();
     server.on(|r| (r.number == 0).then_some(Fault::Later(429, 1)));

@@ -55,9 +55,11 @@ fn buckets_of_every_provider_are_stores() {
 #[test]
 fn what_passes_is_tried_again_and_the_rest_is_named() {
     type Work = fn(&CloudStore) -> Result<String>;
-    let works: [(&str, Work); 7] = [
+    let works: [(&str, Work); 9] = [
         ("get", |s| Ok(format!("{:?}", s.get("a/k")?))),
         ("range", |s| Ok(format!("{:?}", s.get_range("a/k", ByteRange::new(1, 2))?))),
+        ("suffix", |s| Ok(format!("{:?}", one_answer(s, Get::suffix("a/k", 2))?))),
+        ("version", |s| Ok(format!("{:?}", s.version("a/k")?.is_some()))),
         ("length", |s| Ok(format!("{:?}", s.len("a/k")?))),
         ("list", |s| Ok(format!("{:?}", s.list("")?))),
         ("search", |s| Ok(format!("{:?}", s.search("")?))),
@@ -91,6 +93,30 @@ fn what_passes_is_tried_again_and_the_rest_is_named() {
                 assert!(text.contains(&status.to_string()), "{name} {dialect:?} {status}: {text}");
                 bucket.fail(0, 0);
             }
+        }
+    }
+}
+
+fn one_answer(store: &CloudStore, get: Get) -> Result<Option<Bytes>> {
+    store.get_many(&[get]).remove(0)
+}
+
+#[test]
+fn deleting_is_tried_again() {
+    for dialect in DIALECTS {
+        let bucket = Bucket::start(dialect);
+        let store = store(&bucket, dialect, "");
+        // The look at it, and the request that removes it.
+        for behind in [0, 1] {
+            store.put("k", "value".into(), &Precondition::None).unwrap();
+            bucket.fail_behind(behind, 503, 1);
+            assert!(store.delete("k").unwrap(), "{dialect:?} {behind}");
+            assert_eq!(store.get("k").unwrap(), None);
+            store.put("k", "value".into(), &Precondition::None).unwrap();
+            bucket.fail_behind(behind, 403, 100);
+            assert_eq!(store.delete("k").unwrap_err().kind(), ErrorKind::Permission, "{dialect:?} {behind}");
+            bucket.fail(0, 0);
+            assert!(store.get("k").unwrap().is_some());
         }
     }
 }
