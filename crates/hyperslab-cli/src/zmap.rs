@@ -39,7 +39,7 @@ pub(crate) fn run(look: &Zmap, options: &OpenOptions, out: &mut Out) -> Outcome<
 
 /// Keys with their lengths; without one what only has keys below it.
 fn ls(store: &dyn Store, key: &str, deep: bool, json: bool, out: &mut Out) -> Outcome<()> {
-    if let Some(length) = if key.is_empty() { None } else { store.len(key)? } {
+    if let Some(length) = if key.is_empty() { None } else { itself(store, key, store.len(key))? } {
         return line(key, Some(length), json, out);
     }
     let mut found: Vec<(String, Option<u64>)> =
@@ -77,7 +77,7 @@ fn line(key: &str, length: Option<u64>, json: bool, out: &mut Out) -> Outcome<()
 }
 
 fn get(store: &dyn Store, key: &str, out: &mut Out) -> Outcome<()> {
-    let source = store.open(key)?.ok_or_else(|| absent(store, key))?;
+    let source = itself(store, key, store.open(key))?.ok_or_else(|| absent(store, key))?;
     let length = source.len()?;
     let mut at = 0;
     while at < length {
@@ -90,8 +90,20 @@ fn get(store: &dyn Store, key: &str, out: &mut Out) -> Outcome<()> {
     Ok(())
 }
 
+/// What was found of the object itself. Of a folder a store says that it is none, which is no error here.
+fn itself<T>(store: &dyn Store, key: &str, found: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
+    match found {
+        Err(e) if e.kind() == ErrorKind::Io && has_below(store, key) => Ok(None),
+        found => found,
+    }
+}
+
+fn has_below(store: &dyn Store, key: &str) -> bool {
+    store.search(key).is_ok_and(|next| !next.objects.is_empty() || !next.prefixes.is_empty())
+}
+
 fn absent(store: &dyn Store, key: &str) -> Error {
-    let below = store.search(key).is_ok_and(|next| !next.objects.is_empty() || !next.prefixes.is_empty());
-    let what = if below { "has no bytes of its own, only keys below it" } else { "is no key" };
+    let what =
+        if has_below(store, key) { "has no bytes of its own, only keys below it" } else { "is no key" };
     Error::new(ErrorKind::NotFound, format!("{key} {what} in {}", store.name()))
 }
