@@ -359,8 +359,7 @@ fn answers_are_bounded_alone_and_together() {
     server.on(|_| None);
     assert_eq!(files.get_within("f", 9_999).unwrap_err().kind(), ErrorKind::LimitExceeded);
     assert_eq!(files.get_within("f", 10_000).unwrap().unwrap().len(), 10_000);
-    let mut limits = Limits::default();
-    limits.in_flight = 25_000;
+    let limits = Limits { in_flight: 25_000, ..Limits::default() };
     let files = HttpStore::open(&server.url(""), &limits, &options()).unwrap();
     let answers = files.get_many(&["f", "f", "f"].map(Get::whole));
     let failed: Vec<_> = answers.iter().filter_map(|a| a.as_ref().err()).collect();

@@ -293,8 +293,7 @@ fn answers_are_bounded_alone_and_together() {
     let too_long = all.get_within("a", 4999).unwrap_err();
     assert_eq!(too_long.kind(), ErrorKind::LimitExceeded, "{too_long}");
     assert_eq!(all.get_within("a", 5000).unwrap().unwrap().len(), 5000);
-    let mut limits = Limits::default();
-    limits.in_flight = 12_000;
+    let limits = Limits { in_flight: 12_000, ..Limits::default() };
     let narrow = CloudStore { limits, ..all };
     let answers = narrow.get_many(&["a", "b", "c"].map(Get::whole));
     let failed: Vec<_> = answers.iter().filter_map(|a| a.as_ref().err()).collect();
