@@ -14,6 +14,7 @@
 
 mod attribute;
 mod build;
+pub mod cdl;
 mod check;
 mod kind;
 mod scale;
