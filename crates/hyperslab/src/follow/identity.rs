@@ -56,6 +56,11 @@ struct Sample {
 pub(super) struct Samples(Vec<Sample>);
 
 impl Samples {
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Takes samples of rows that are given, the first of which is `first`.
     pub(super) fn take(&mut self, part: &Part, first: u64) -> Result<()> {
         let rows = part.shape.first().copied().unwrap_or(0);

@@ -432,6 +432,7 @@ impl Follow {
         }
         self.next = Some(next);
         let waited = std::mem::replace(&mut self.stats.waiting, look.rows.saturating_sub(next));
+        self.watch.anchor(next)?;
         let batch = self.batch()?;
         let wanted = self.stats.waiting.min(batch);
         let rows = if wanted == 0 { None } else { self.watch.rows(next, wanted, batch)? };

@@ -15,7 +15,7 @@
 use super::Part;
 use super::settle::{Head, Settling, digest};
 use crate::array::{Array, ReadOptions};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::exec::MissingChunks;
 use crate::model::{ChunkGrid, Elements, Hyperslab, SpaceSelection, Storage, Value, VirtualMapping};
 use crate::select::{Item, Selection, Slice};
@@ -89,7 +89,7 @@ pub(super) fn read(
 }
 
 /// Whether an error says that something is not written yet, or half.
-fn is_early(e: &crate::error::Error) -> bool {
+pub(super) fn is_early(e: &Error) -> bool {
     e.kind() == ErrorKind::NotYet || e.is_torn()
 }
 

@@ -88,6 +88,8 @@ struct Target {
     rows: u64,
     identity: Option<Identity>,
     samples: Samples,
+    /// Rows that there were when samples of rows that are not given were last looked for.
+    anchored: Option<u64>,
     settling: Settling,
 }
 
@@ -110,6 +112,7 @@ impl Target {
             rows: 0,
             identity: None,
             samples: Samples::default(),
+            anchored: None,
             settling: Settling::default(),
         }
     }
@@ -285,6 +288,30 @@ impl Watch {
     pub(super) fn given(&mut self, rows: &Rows) -> Result<()> {
         for (target, part) in self.targets.iter_mut().zip(&rows.parts) {
             target.samples.take(part, rows.first)?;
+        }
+        Ok(())
+    }
+
+    /// Takes samples of rows in front of the first one that is to be given, so that another file is noticed all the same.
+    pub(super) fn anchor(&mut self, next: u64) -> Result<()> {
+        let known = Known { closed: self.closed, window: self.window, ahead: 1, before: None };
+        for target in &mut self.targets {
+            let Some(array) = &target.array else { continue };
+            let rows = target.rows.min(next);
+            if rows == 0 || !target.samples.is_empty() || target.anchored == Some(target.rows) {
+                continue;
+            }
+            target.anchored = Some(target.rows);
+            for row in [0, rows - 1] {
+                // Only of what is certainly written.
+                let mut settling = Settling::default();
+                match row::read(array, row, 1, known, &mut settling) {
+                    Ok(Some(part)) => target.samples.take(&part, row)?,
+                    Ok(None) => {}
+                    Err(e) if row::is_early(&e) => {}
+                    Err(e) => return Err(e),
+                }
+            }
         }
         Ok(())
     }

@@ -66,6 +66,32 @@ fn a_file_that_is_written_anew_in_place_begins_with_its_first_row() {
 }
 
 #[test]
+fn another_file_is_noticed_before_any_row_was_given() {
+    let folder = Folder::new();
+    let path = folder.path("a.nc");
+    for (from, first) in [(From::End, 0), (From::Row(3), 3), (From::Row(9), 9)] {
+        std::fs::write(&path, netcdf3_of(2, 4, 1)).unwrap();
+        let wanted = options().with_from(from);
+        let mut follow = match from {
+            From::Row(3) => follow(address(&path, "/v"), &[], wanted.with_rows(2)).unwrap(),
+            _ => follow(address(&path, "/v"), &[], wanted).unwrap(),
+        };
+        if first == 3 {
+            assert_eq!(next(&mut follow, 3), [7, 8]);
+        }
+        std::fs::write(&path, netcdf3_of(2, 10, 101)).unwrap();
+        assert_eq!(replaced(&mut follow), 0);
+        let (at, count) = rows_after(&mut follow);
+        assert!(at == first && count > 0, "{from:?}: {at} {count}");
+    }
+}
+
+fn rows_after(follow: &mut Follow) -> (u64, usize) {
+    let (first, values) = rows(follow);
+    (first, values[0].len())
+}
+
+#[test]
 fn a_live_file_that_is_written_anew_in_place_begins_with_its_first_row() {
     let folder = Folder::new();
     let path = folder.path("a.h5");
