@@ -194,9 +194,9 @@ mod linux {
             let (kind, options) = (line.nth(1) == Some("/proc"), line.nth(1));
             options.filter(|_| kind)
         });
-        let hidden =
+        let mut hidden =
             options.unwrap_or_default().split(',').filter_map(|option| option.strip_prefix("hidepid="));
-        let hidden = hidden.last().is_some_and(|how| !matches!(how, "0" | "off"));
+        let hidden = hidden.next_back().is_some_and(|how| !matches!(how, "0" | "off"));
         // The second of the four is what counts: the effective user.
         let user = status.lines().find_map(|line| line.strip_prefix("Uid:"));
         hidden && user.and_then(|ids| ids.split_whitespace().nth(1)) != Some("0")
