@@ -307,8 +307,9 @@ impl Store for Failing {
     }
 
     fn get_many(&self, gets: &[Get]) -> Vec<hyperslab::Result<Option<Bytes>>> {
-        let one =
-            |get: &Get| self.check(&get.key).and_then(|()| self.inner.get_many(&[get.clone()]).remove(0));
+        let one = |get: &Get| {
+            self.check(&get.key).and_then(|()| self.inner.get_many(std::slice::from_ref(get)).remove(0))
+        };
         gets.iter().map(one).collect()
     }
 
