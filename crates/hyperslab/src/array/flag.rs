@@ -2,7 +2,8 @@
 
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::format::hdf5::superblock::Superblock;
-use crate::source::FileSource;
+use crate::source::write::recover;
+use crate::source::{FileSource, WriteOptions};
 use std::fs::{File, TryLockError};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -51,6 +52,8 @@ fn clear(
     gone: bool,
 ) -> Result<Option<Cleared>> {
     let name = path.display();
+    // An edit that was interrupted is taken back first, or that would take back the flags.
+    recover(path, &WriteOptions::default())?;
     let mut file = File::options()
         .read(true)
         .write(true)

@@ -72,6 +72,28 @@ impl WriteFile {
         Ok(WriteFile { state: Mutex::new(state), path })
     }
 
+    /// A new file that will take the place of this one. This one keeps its lock until it is dropped, and is to be
+    /// [abandoned](Self::abandon) before the new one is committed.
+    pub fn successor(&self) -> Result<WriteFile> {
+        let state = self.lock();
+        let failed = |e| Error::io(format!("cannot open {}", self.path.display()), e);
+        let options = state.options.clone();
+        let is_there = state.unfinished.is_none() || state.replaced.is_some();
+        let replaced = is_there.then(|| options.disk.open(&self.path, false)).transpose().map_err(failed)?;
+        let (file, unfinished) = unfinished(&self.path, &options)?;
+        let edit = Edit::new(file, unfinished.clone(), 0, options.clone());
+        let unfinished = Some(unfinished);
+        let state = State { edit, options, unfinished, replaced, version: 0, failed: false };
+        Ok(WriteFile { state: Mutex::new(state), path: self.path.clone() })
+    }
+
+    /// Takes back all that was not committed. Nothing can be written any more; the lock stays.
+    pub fn abandon(&self) -> Result<()> {
+        let mut state = self.lock();
+        state.failed = true;
+        state.roll_back()
+    }
+
     /// Says that the state of a file that is edited ends at `end`, its first byte that belongs to none: what stands there is
     /// cut off, and need not be brought back after a crash. To be said before anything is changed.
     pub fn set_end_of_state(&self, end: u64) -> Result<()> {
