@@ -5,6 +5,8 @@
 pub mod archive;
 pub mod codecs;
 pub mod compare;
+#[cfg(feature = "remote")]
+pub mod crash;
 pub mod extent;
 pub mod mutation;
 pub mod probe;

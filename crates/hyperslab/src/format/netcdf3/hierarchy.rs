@@ -65,10 +65,6 @@ impl NetCdf3 {
         &self.header
     }
 
-    pub(super) fn into_header(self) -> Header {
-        self.header
-    }
-
     fn number(&self, node: &NodeId) -> Result<usize> {
         let at = match node {
             NodeId::Address(at) => self.header.variables.binary_search_by_key(at, |v| v.at).ok(),

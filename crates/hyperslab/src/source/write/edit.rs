@@ -23,8 +23,8 @@ struct Writing {
     start: Start,
     /// Its length.
     end: u64,
-    /// Pages whose old bytes it holds.
-    pages: BTreeSet<u64>,
+    /// Pages whose old bytes it holds, and where.
+    pages: BTreeMap<u64, u64>,
 }
 
 /// The bytes of a file as they will be.
@@ -208,6 +208,36 @@ impl Edit {
         Ok(())
     }
 
+    /// Length of the file before.
+    pub(super) fn length_before(&self) -> u64 {
+        self.protected
+    }
+
+    /// Reads bytes as they were before; they must have been there.
+    pub(super) fn read_before(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let text = "the file became shorter while it was edited";
+        let shorter = || Error::new(ErrorKind::Changed, text).context(self.path.display());
+        if self.disk_read(offset, buffer)? < buffer.len() {
+            return Err(shorter());
+        }
+        let Some(journal) = &self.journal else { return Ok(()) };
+        let failed = |e| Error::io(format!("cannot read {}", journal.path.display()), e);
+        let end = offset.saturating_add(buffer.len() as u64);
+        for (&page, &at) in journal.pages.range(offset / PAGE..end.div_ceil(PAGE)) {
+            let start = page.saturating_mul(PAGE);
+            let (from, to) = (offset.max(start), end.min(start.saturating_add(PAGE)));
+            let part =
+                buffer.get_mut(from.saturating_sub(offset) as usize..to.saturating_sub(offset) as usize);
+            let part = part.unwrap_or_default();
+            if read_up_to(journal.file.as_ref(), at.saturating_add(from - start), part).map_err(failed)?
+                < part.len()
+            {
+                return Err(shorter());
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         let end = offset.checked_add(bytes.len() as u64).filter(|&end| end <= i64::MAX as u64).ok_or_else(
             || Error::invalid(format!("{} bytes at {offset:#x} are beyond any file", bytes.len())),
@@ -347,7 +377,7 @@ impl Edit {
         let mut old = Vec::with_capacity(numbers.len());
         let protected = self.protected;
         for &page in numbers {
-            let known = self.journal.as_ref().is_some_and(|j| j.pages.contains(&page));
+            let known = self.journal.as_ref().is_some_and(|j| j.pages.contains_key(&page));
             let start = page.saturating_mul(PAGE);
             let mut bytes = vec![0; protected.saturating_sub(start).min(PAGE) as usize];
             if !known && self.disk_read(start, &mut bytes)? < bytes.len() {
@@ -366,7 +396,14 @@ impl Edit {
         let failed = |e| Error::io(format!("cannot write {}", journal.path.display()), e);
         journal.file.write_at(journal.end, &segment).map_err(failed)?;
         journal.end += segment.len() as u64;
-        journal.pages.extend(numbers);
+        // The old bytes are the last of it.
+        let mut at = journal.end;
+        for change in changes.iter().rev() {
+            if let Some(old) = &change.old {
+                at = at.saturating_sub(old.len() as u64);
+                journal.pages.insert(change.page, at);
+            }
+        }
         Ok(())
     }
 
@@ -392,7 +429,7 @@ impl Edit {
             let _ = disk.remove(&path);
             return Err(failed(e));
         }
-        Ok(Writing { file, path, start, end: head.len() as u64, pages: BTreeSet::new() })
+        Ok(Writing { file, path, start, end: head.len() as u64, pages: BTreeMap::new() })
     }
 
     fn sync_journal(&self) -> Result<()> {

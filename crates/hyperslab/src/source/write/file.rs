@@ -9,7 +9,7 @@ use crate::source::{ByteRange, Latency, ReadHints, Source, past_end};
 use bytes::Bytes;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Names that are tried for a file that is being written.
 const NAMES: u32 = 1000;
@@ -103,6 +103,11 @@ impl WriteFile {
     /// Where it is, or will be.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The bytes as they were at the last commit, or when it was opened, whatever is written meanwhile.
+    pub fn before(self: &Arc<Self>) -> Arc<dyn Source> {
+        Arc::new(Before(self.clone()))
     }
 
     /// `length` bytes from `offset` as they are now.
@@ -337,5 +342,49 @@ impl Source for WriteFile {
 
     fn name(&self) -> String {
         self.path.display().to_string()
+    }
+}
+
+/// A file that is written, as it was before.
+#[derive(Debug)]
+struct Before(Arc<WriteFile>);
+
+impl Source for Before {
+    fn len(&self) -> Result<u64> {
+        Ok(self.0.lock().edit.length_before())
+    }
+
+    fn read(&self, ranges: &[ByteRange]) -> Result<Vec<Bytes>> {
+        let one = |range: &ByteRange| {
+            // Nothing is allocated that is not there.
+            if range.end().is_none_or(|end| self.len().is_ok_and(|length| end > length)) {
+                return Err(past_end(*range, self.len()?));
+            }
+            let mut buffer = vec![0; to_usize(range.length)?];
+            self.read_into(range.offset, &mut buffer)?;
+            Ok(Bytes::from(buffer))
+        };
+        ranges.iter().map(one).collect()
+    }
+
+    fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let state = self.0.lock();
+        let range = ByteRange::new(offset, buffer.len() as u64);
+        match range.end() {
+            Some(end) if end <= state.edit.length_before() => state.edit.read_before(offset, buffer),
+            _ => Err(past_end(range, state.edit.length_before())),
+        }
+    }
+
+    fn hints(&self) -> ReadHints {
+        self.0.hints()
+    }
+
+    fn id(&self) -> Result<String> {
+        Ok(format!("before:{}:{:p}", self.0.path.display(), self.0))
+    }
+
+    fn name(&self) -> String {
+        self.0.name()
     }
 }

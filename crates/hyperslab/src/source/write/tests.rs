@@ -104,11 +104,12 @@ fn random_edits_are_those_of_a_vector_of_bytes() {
         let options = options().with_memory(memory).with_sync(SyncPolicy::None);
         let mut model: Vec<u8> = (0..random(40_000)).map(|n| n as u8 | 1).collect();
         fs::write(&path, &model).unwrap();
-        let file = WriteFile::edit(&path, &options).unwrap();
+        let file = Arc::new(WriteFile::edit(&path, &options).unwrap());
         if random(3) == 0 {
             model.truncate(random(model.len() as u64 + 1) as usize);
             file.set_end_of_state(model.len() as u64).unwrap();
         }
+        let (before, mut was) = (file.before(), model.clone());
         for step in 0..random(40) {
             match random(10) {
                 0 => {
@@ -116,7 +117,10 @@ fn random_edits_are_those_of_a_vector_of_bytes() {
                     model.resize(length, 0);
                     file.set_len(length as u64).unwrap();
                 }
-                1 => file.commit().unwrap(),
+                1 => {
+                    file.commit().unwrap();
+                    was = model.clone();
+                }
                 2..=4 if !model.is_empty() => {
                     let at = random(model.len() as u64) as usize;
                     let n = random((model.len() - at) as u64 + 1) as usize;
@@ -136,15 +140,18 @@ fn random_edits_are_those_of_a_vector_of_bytes() {
                     file.write_at(at as u64, &bytes).unwrap();
                 }
             }
-            assert_eq!(file.len().unwrap(), model.len() as u64);
+            assert_eq!((file.len().unwrap(), before.len().unwrap()), (model.len() as u64, was.len() as u64));
+            let at = random(was.len() as u64 + 1);
+            let range = crate::source::ByteRange::new(at, random(was.len() as u64 - at + 1));
+            let seen = before.read(&[range]).unwrap().remove(0);
+            assert!(seen == was[at as usize..(at + range.length) as usize], "{round} {step}");
         }
-        let before = (random(2) == 0).then(|| file.read_at(0, model.len() as u64).unwrap());
-        if let Some(before) = before {
-            assert!(before == model, "{round}");
+        if random(2) == 0 {
+            assert!(file.read_at(0, model.len() as u64).unwrap() == model, "{round}");
         }
         file.commit().unwrap();
         assert!(fs::read(&path).unwrap() == model, "{round}");
-        drop(file);
+        drop((file, before));
         assert!(fs::read(&path).unwrap() == model, "{round}");
         assert_eq!(names(folder.path()), ["a"]);
     }

@@ -85,20 +85,28 @@ pub fn create(path: impl AsRef<Path>, version: Version, options: &WriteOptions) 
     Writer::new(header, Vec::new(), file)
 }
 
-/// Begins to change a file. It is locked until the transaction ends.
+/// Begins to change a file, which is given as it is before too. It is locked until the transaction ends.
 ///
 /// Fails with [`ErrorKind::Truncated`] for a file that is cut short, and with the kinds that damage has for one of which not
 /// all variables can be told.
-pub fn edit(path: impl AsRef<Path>, options: &WriteOptions, limits: &Limits) -> Result<Writer> {
-    let file = Arc::new(WriteFile::edit(path, options)?);
+pub fn edit(
+    path: impl AsRef<Path>,
+    options: &WriteOptions,
+    limits: &Limits,
+) -> Result<(Arc<NetCdf3>, Writer)> {
+    edit_file(Arc::new(WriteFile::edit(path, options)?), limits)
+}
+
+/// The same with a file that is open.
+pub fn edit_file(file: Arc<WriteFile>, limits: &Limits) -> Result<(Arc<NetCdf3>, Writer)> {
     let name = file.name();
-    let hierarchy = NetCdf3::open(file.clone(), limits).context(|| name.clone())?;
-    let mut header = match Arc::try_unwrap(hierarchy) {
-        Ok(hierarchy) => hierarchy.into_header(),
-        Err(_) => return Err(Error::invalid("the file is read by somebody else")),
-    };
-    if let Some(cut) = header.cut.take() {
-        return Err(cut.context(format!("editing {name}")));
+    let before = NetCdf3::open(file.before(), limits).context(|| name.clone())?;
+    let mut header = clone_of(before.header());
+    if let Some(cut) = &before.header().cut {
+        let at = cut.place().map_or(0, |(_, at)| at);
+        let text = format!("the file ends in the list of variables: {}", cut.message());
+        let error = Error::new(ErrorKind::Truncated, text).at("netCDF header", at);
+        return Err(error.context(format!("editing {name}")));
     }
     // A streamed file has as many records as fit into it: a longer file would have more before the commit.
     let streamed = header.records.is_none();
@@ -131,7 +139,7 @@ pub fn edit(path: impl AsRef<Path>, options: &WriteOptions, limits: &Limits) -> 
     if end < writer.data.file.len()? {
         writer.data.file.set_end_of_state(end)?;
     }
-    Ok(writer)
+    Ok((before, writer))
 }
 
 impl Writer {

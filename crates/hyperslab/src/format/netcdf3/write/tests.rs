@@ -158,7 +158,7 @@ fn records_are_padded_where_they_are_not_alone() {
     assert_eq!(length % 4, 1, "{length}");
     // Another record: five bytes of the file change at most, and none moves.
     let before = std::fs::read(&file).unwrap();
-    let mut w = edit(&file, &options(), &Limits::default()).unwrap();
+    let mut w = edit(&file, &options(), &Limits::default()).unwrap().1;
     w.apply(Change::Resize { array: path("b"), shape: vec![7] }).unwrap();
     put(&mut w, "b", &[1, 2, 3, 4, 5, 6, 7]).unwrap();
     finish(w).unwrap();
@@ -166,7 +166,7 @@ fn records_are_padded_where_they_are_not_alone() {
     assert_eq!((after.len(), &after[before.len()..]), (before.len() + 2, &[6, 7][..]));
     assert_eq!(before.iter().zip(&after).filter(|(a, b)| a != b).count(), 1);
     // A second variable with records, and the first is padded.
-    let mut w = edit(&file, &options(), &Limits::default()).unwrap();
+    let mut w = edit(&file, &options(), &Limits::default()).unwrap().1;
     array(&mut w, "c", int(2), &["t"], &[7]).unwrap();
     finish(w).unwrap();
     let read = |name: &str| {
@@ -175,7 +175,7 @@ fn records_are_padded_where_they_are_not_alone() {
     };
     assert_eq!((read("b"), read("c")), (vec![1, 2, 3, 4, 5, 6, 7], vec![-32767; 7]));
     // And back again, fewer records too.
-    let mut w = edit(&file, &options(), &Limits::default()).unwrap();
+    let mut w = edit(&file, &options(), &Limits::default()).unwrap().1;
     let error = w.apply(Change::Resize { array: path("b"), shape: vec![5] }).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     w.apply(Change::Delete { path: path("c") }).unwrap();
@@ -184,7 +184,7 @@ fn records_are_padded_where_they_are_not_alone() {
     let (now, was) = (contents(&file), alone);
     assert_eq!(now, was);
     // Growing again shows the fill value, not what was there.
-    let mut w = edit(&file, &options(), &Limits::default()).unwrap();
+    let mut w = edit(&file, &options(), &Limits::default()).unwrap().1;
     w.apply(Change::Resize { array: path("b"), shape: vec![3] }).unwrap();
     w.apply(Change::Resize { array: path("b"), shape: vec![6] }).unwrap();
     finish(w).unwrap();
@@ -197,7 +197,7 @@ fn attributes_change_in_place_where_there_is_room_and_by_a_new_file_elsewhere() 
     let file = folder.path().join("a.nc");
     example(&file, Version::Offset64).unwrap();
     let number = |file: &Path| std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(file).unwrap());
-    let edit = || edit(&file, &options(), &Limits::default()).unwrap();
+    let edit = || edit(&file, &options(), &Limits::default()).unwrap().1;
     let (before, first) = (contents(&file), number(&file));
     let mut w = edit();
     note(&mut w, "/", "title", "an exam").unwrap();
@@ -250,7 +250,7 @@ fn a_transaction_that_is_dropped_leaves_no_trace() {
     let file = folder.path().join("a.nc");
     example(&file, Version::Classic).unwrap();
     let before = std::fs::read(&file).unwrap();
-    let mut w = edit(&file, &options(), &Limits::default()).unwrap();
+    let mut w = edit(&file, &options(), &Limits::default()).unwrap().1;
     put(&mut w, "a", &bytes(1500, 4, 77)).unwrap();
     w.apply(Change::Resize { array: path("c"), shape: vec![100] }).unwrap();
     put(&mut w, "c", &bytes(100, 2, 77)).unwrap();
@@ -379,7 +379,7 @@ fn random_edits_give_what_a_new_file_has() {
                 }
                 _ => {
                     finish(w).unwrap();
-                    w = edit(&file, &options(), &Limits::default()).unwrap();
+                    w = edit(&file, &options(), &Limits::default()).unwrap().1;
                 }
             }
         }

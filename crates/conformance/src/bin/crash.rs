@@ -1,0 +1,64 @@
+//! Crashes at length: see `scripts/crash`.
+
+use conformance::crash::{SCENARIOS, kills, simulate, write_for_ever};
+use hyperslab::source::write::simulate::Crash;
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "crash --states N | --kills N | --write FILE --edit|--anew";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let good = match words.as_slice() {
+        ["--states", n] => n.parse().is_ok_and(states),
+        ["--kills", n] => n.parse().is_ok_and(kill),
+        ["--write", file, how] => match write_for_ever(Path::new(file), *how == "--anew") {
+            Ok(()) => true,
+            Err(e) => {
+                eprintln!("{e}");
+                false
+            }
+        },
+        _ => {
+            eprintln!("{USAGE}");
+            false
+        }
+    };
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// At least so many states of each scenario: more random ones until there are.
+fn states(wanted: usize) -> bool {
+    let (mut all, mut good) = (0, true);
+    for scenario in SCENARIOS {
+        let (mut random, mut found) = (10, 0);
+        while found * SCENARIOS.len() < wanted && random < 1 << 20 {
+            let outcome =
+                simulate(scenario, Crash { random, seed: random as u64 }).expect("the scenario runs");
+            found = outcome.states;
+            random *= 4;
+            println!(
+                "{}: {} states: {} old, {} new, {} lost",
+                scenario.name,
+                outcome.states,
+                outcome.old,
+                outcome.new,
+                outcome.lost.len()
+            );
+            outcome.lost.iter().take(10).for_each(|lost| println!("  {lost}"));
+            good &= outcome.lost.is_empty();
+        }
+        all += found;
+    }
+    println!("{all} states");
+    good && all >= wanted
+}
+
+fn kill(count: usize) -> bool {
+    let program = std::env::current_exe().expect("this program has a path");
+    let (in_commit, wrong) = kills(&program, count, 1);
+    println!("{count} kills, {in_commit} of them within a commit: {} wrong", wrong.len());
+    wrong.iter().for_each(|w| println!("  {w}"));
+    wrong.is_empty()
+}

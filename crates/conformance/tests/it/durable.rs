@@ -1,0 +1,175 @@
+//! Nothing that was written is lost: crashes, kills, full disks, and other programs at the same file.
+
+use conformance::crash::{SCENARIOS, commit_of, kills, options, scratch, simulate};
+use conformance::{reference, tool};
+use hyperslab::ErrorKind;
+use hyperslab::format::netcdf3::{self, Version};
+use hyperslab::model::write::HierarchyWriter;
+use hyperslab::source::write::simulate::Crash;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// The program that writes for ever, built beside this one.
+fn writer() -> PathBuf {
+    let program = tool::path().with_file_name("crash");
+    assert!(program.exists(), "{} is not there: build it first, or use scripts/test", program.display());
+    program
+}
+
+#[test]
+fn every_state_after_a_crash_opens_as_the_old_or_the_new_one() {
+    for scenario in SCENARIOS {
+        let outcome = simulate(scenario, Crash { random: 10, seed: 11 }).expect("the scenario runs");
+        println!("{}: {} states, {} old, {} new", scenario.name, outcome.states, outcome.old, outcome.new);
+        assert!(
+            outcome.lost.is_empty(),
+            "{}: {:#?}",
+            scenario.name,
+            &outcome.lost[..outcome.lost.len().min(10)]
+        );
+        assert!(outcome.states > 60 && outcome.new > 5, "{}: {outcome:?}", scenario.name);
+    }
+}
+
+#[test]
+fn a_writer_that_is_killed_loses_nothing_that_it_was_told_is_done() {
+    let (_, wrong) = kills(&writer(), 12, 5);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Runs a shell script that starts the writer as `$WRITER`, and gives the last number that it said.
+fn limited(script: &str, file: &Path) -> i32 {
+    let output = Command::new("sh")
+        .args(["-c", script])
+        .env("WRITER", writer())
+        .env("FILE", file)
+        .output()
+        .expect("a shell starts");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let told = said.lines().filter_map(|line| line.parse().ok()).next_back();
+    told.unwrap_or_else(|| panic!("nothing was written: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_as_it_was() {
+    let folder = scratch("limited");
+    // A signal ends the program; where it is ignored, the write fails.
+    for (name, script) in [
+        ("killed.nc", "ulimit -f 70; exec $WRITER --write $FILE --edit"),
+        ("failed.nc", "trap '' XFSZ; ulimit -f 70; exec $WRITER --write $FILE --edit"),
+    ] {
+        let file = folder.join(name);
+        let told = limited(script, &file);
+        let found = commit_of(&file).expect("the file is whole");
+        assert!(found == told && told > 100, "{name}: {told} was said, {found} is there");
+        assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 1, "{name}");
+        std::fs::remove_file(file).expect("the file is removed");
+    }
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+#[test]
+fn a_full_disk_leaves_the_file_as_it_was() {
+    let folder = scratch("full");
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "none"]).arg(&folder).output();
+    if !mount.is_ok_and(|output| output.status.success()) {
+        eprintln!("no small file system can be mounted here: the test of a full disk is left out");
+        return;
+    }
+    for how in ["--edit", "--anew"] {
+        let file = folder.join("a.nc");
+        let told = limited(&format!("exec $WRITER --write $FILE {how}"), &file);
+        let found = commit_of(&file);
+        let left = std::fs::read_dir(&folder).expect("a folder").count();
+        let removed = std::fs::remove_file(&file);
+        if (found.clone(), left) != (Ok(told), 1) || removed.is_err() {
+            let _ = Command::new("umount").arg(&folder).output();
+            panic!("{how}: {told} was said, {found:?} is there, and {left} files");
+        }
+    }
+    let done = Command::new("umount").arg(&folder).output().expect("umount starts");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+/// A Python program that has a file open until it is told to end.
+struct Holder(Child);
+
+impl Holder {
+    fn new(open: &str, file: &Path) -> Holder {
+        let script = format!("import sys\n{open}\nprint('ready', flush=True)\nsys.stdin.readline()\n");
+        let mut child = Command::new(reference::python())
+            .args(["-c", &script])
+            .arg(file)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("Python starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().expect("its output")).read_line(&mut line).expect("a line");
+        assert_eq!(line.trim(), "ready", "{open}");
+        Holder(child)
+    }
+
+    fn finish(mut self) {
+        self.0.stdin.take().expect("its input").write_all(b"\n").expect("it listens");
+        let _ = self.0.stdout.take().expect("its output").read_to_string(&mut String::new());
+        assert!(self.0.wait().expect("it ends").success());
+    }
+}
+
+/// A file that another program has open is refused before anything of it changes.
+#[test]
+fn a_file_that_is_open_elsewhere_keeps_its_bytes() {
+    let folder = scratch("locked");
+    for (name, make, open) in [
+        (
+            "h5py.h5",
+            "import h5py; h5py.File(sys.argv[1], 'w').create_dataset('a', data=[1, 2, 3])",
+            "import h5py; f = h5py.File(sys.argv[1], 'r+')",
+        ),
+        (
+            "h5py-read.h5",
+            "import h5py; h5py.File(sys.argv[1], 'w').create_dataset('a', data=[1, 2, 3])",
+            "import h5py; f = h5py.File(sys.argv[1], 'r')",
+        ),
+        (
+            "netcdf.nc",
+            "import netCDF4; netCDF4.Dataset(sys.argv[1], 'w').createDimension('x', 3)",
+            "import netCDF4; f = netCDF4.Dataset(sys.argv[1], 'a')",
+        ),
+    ] {
+        let file = folder.join(name);
+        Holder::new(make, &file).finish();
+        let before = std::fs::read(&file).expect("the file is there");
+        let holder = Holder::new(open, &file);
+        let held = std::fs::read(&file).expect("the file is there");
+        let over = options().with_overwrite(true);
+        let create = netcdf3::write::create(&file, Version::Classic, &over).expect_err("it is locked");
+        let edit = hyperslab::source::WriteFile::edit(&file, &over).expect_err("it is locked");
+        for error in [&create, &edit] {
+            assert_eq!(error.kind(), ErrorKind::Permission, "{name}: {error}");
+            assert!(error.to_string().contains("locked by python"), "{name}: {error}");
+        }
+        assert_eq!(std::fs::read(&file).expect("the file is there"), held, "{name}");
+        holder.finish();
+        assert_eq!(std::fs::read(&file).expect("the file is there").len(), before.len(), "{name}");
+        let writer = netcdf3::write::create(&file, Version::Classic, &over).expect("nobody has it");
+        Box::new(writer).commit().expect("it is written");
+    }
+    // And the other way round: while we edit, h5py is refused.
+    let file = folder.join("ours.h5");
+    Holder::new("import h5py; h5py.File(sys.argv[1], 'w')['a'] = [1, 2]", &file).finish();
+    let before = std::fs::read(&file).expect("the file is there");
+    let edit = hyperslab::source::WriteFile::edit(&file, &options()).expect("nobody has it");
+    let script =
+        "import h5py, sys\ntry:\n    h5py.File(sys.argv[1], 'r+')\nexcept OSError as e:\n    print(e)";
+    let output =
+        Command::new(reference::python()).args(["-c", script]).arg(&file).output().expect("Python starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("lock"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    drop(edit);
+    assert_eq!(std::fs::read(&file).expect("the file is there"), before);
+    let _ = std::fs::remove_dir_all(folder);
+}
