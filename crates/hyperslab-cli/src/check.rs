@@ -6,6 +6,7 @@ use crate::json::Json;
 use crate::output::{self, Failure, Out, Outcome, Progress, Style};
 use hyperslab::array::{Array, Item, Verdict};
 use hyperslab::model::{Fault, NodeKind, Writer};
+use hyperslab::source::write::{Recovery, journal_state};
 use hyperslab::{Address, Error, ErrorKind, File, Object, OpenOptions};
 use std::collections::HashSet;
 use std::path::Path;
@@ -66,6 +67,9 @@ pub(crate) fn run(arguments: &Check, options: &OpenOptions, out: &mut Out) -> Ou
         file_notes.push(clear_flag(arguments)?);
     }
     let mut state = "ok";
+    // What was interrupted is named, and not brought back: somebody may want to look at it.
+    let options = &options.clone().with_recovery(Recovery::LookThrough);
+    interrupted(arguments, options, &mut report)?;
     match open(arguments, options) {
         Ok(file) => {
             state = state_of(&file, arguments);
@@ -96,6 +100,31 @@ pub(crate) fn run(arguments: &Check, options: &OpenOptions, out: &mut Out) -> Ou
         Some(e) => Err(Failure::Library(e)),
         None => Ok(report.faults.is_empty()),
     }
+}
+
+/// Reports an edit that was interrupted.
+fn interrupted(arguments: &Check, options: &OpenOptions, report: &mut Report) -> Outcome<()> {
+    let address = &arguments.file;
+    if address.scheme().is_some() || !address.local().is_file() {
+        return Ok(());
+    }
+    if let Some(journal) = journal_state(address.local(), &options.limits)? {
+        let text = format!(
+            "an edit was interrupted: {} holds {} of the file as they were",
+            journal.path.display(),
+            output::bytes(journal.bytes)
+        );
+        report.add(
+            "",
+            match journal.fault {
+                Some(fault) => fault,
+                None => Error::new(ErrorKind::Changed, text).hint(
+                    "it is checked as it was before; whatever else opens it here brings it back to that",
+                ),
+            },
+        );
+    }
+    Ok(())
 }
 
 /// Opens the file: live, if its writer is there and lets others read.

@@ -1,14 +1,16 @@
 //! Nothing that was written is lost: crashes, kills, full disks, and other programs at the same file.
 
-use conformance::crash::{SCENARIOS, commit_of, kills, options, scratch, simulate};
+use conformance::crash::{SCENARIOS, array, commit_of, dimension, kills, options, put, scratch, simulate};
 use conformance::{reference, tool};
-use hyperslab::ErrorKind;
+use hyperslab::format::netcdf3::header::Type;
 use hyperslab::format::netcdf3::{self, Version};
 use hyperslab::model::write::HierarchyWriter;
-use hyperslab::source::write::simulate::Crash;
+use hyperslab::source::write::simulate::{Crash, Fault, Recording};
+use hyperslab::{ErrorKind, Limits};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 /// The program that writes for ever, built beside this one.
 fn writer() -> PathBuf {
@@ -171,5 +173,50 @@ fn a_file_that_is_open_elsewhere_keeps_its_bytes() {
     assert!(said.contains("lock"), "{said}{}", String::from_utf8_lossy(&output.stderr));
     drop(edit);
     assert_eq!(std::fs::read(&file).expect("the file is there"), before);
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+/// An edit that stops in its commit, since the disk breaks for good; the file as it was before.
+fn interrupted(file: &Path) -> Vec<u8> {
+    let writer = netcdf3::write::create(file, Version::Classic, &options()).expect("a file");
+    let mut writer: Box<dyn HierarchyWriter> = Box::new(writer);
+    dimension(&mut *writer, "x", 5000, false).expect("a dimension");
+    array(&mut *writer, "a", Type::Int, &[("x", 5000)]).expect("an array");
+    writer.commit().expect("it is written");
+    let before = std::fs::read(file).expect("the file is there");
+    for at in 0..100 {
+        std::fs::write(file, &before).expect("it is written");
+        let disk = Recording::new(file.parent().expect("a folder")).expect("a folder");
+        let disk = disk.with_fault(Fault { at, error: 5, stays: true });
+        let options = options().with_disk(Arc::new(disk));
+        let (_, mut writer) = netcdf3::write::edit(file, &options, &Limits::default()).expect("it opens");
+        put(&mut writer, "a", &[7; 20_000]).expect("pages in memory");
+        Box::new(writer).commit().expect_err("the disk is broken");
+        if std::fs::read(file).expect("the file is there") != before {
+            return before;
+        }
+        let _ = std::fs::remove_file(file.with_extension("nc.hyperslab-journal"));
+    }
+    panic!("the file was never changed");
+}
+
+/// `check` names an edit that was interrupted and leaves it; whatever opens the file brings it back.
+#[test]
+fn check_names_an_interrupted_edit() {
+    let folder = scratch("check");
+    let file = folder.join("a.nc");
+    let before = interrupted(&file);
+    let (name, torn) = (file.to_str().expect("text"), std::fs::read(&file).expect("the file is there"));
+    let output = tool::run(&["check", name]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        said.contains("an edit was interrupted: ") && said.contains("a.nc.hyperslab-journal holds"),
+        "{said}"
+    );
+    assert_eq!(std::fs::read(&file).expect("the file is there"), torn);
+    tool::ask(&["ls", name]).expect("it is brought back");
+    assert_eq!(std::fs::read(&file).expect("the file is there"), before);
+    assert_eq!(tool::run(&["check", name]).status.code(), Some(0));
     let _ = std::fs::remove_dir_all(folder);
 }

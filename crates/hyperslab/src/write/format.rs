@@ -3,6 +3,7 @@
 use crate::array::{Address, Location, OpenOptions};
 use crate::error::{Error, Result};
 use crate::exec::Cancel;
+use crate::format::netcdf3;
 use crate::format::zarr::write::{Flavour, Place, ZarrOptions, ZarrWriter};
 use crate::model::write::HierarchyWriter;
 use crate::source::Store;
@@ -164,7 +165,18 @@ pub(super) fn writer(
     options: &CreateOptions,
 ) -> Result<Box<dyn HierarchyWriter>> {
     if !format.is_zarr() {
-        return Err(Error::unsupported(format_args!("writing {format}")));
+        let path = Location::local_path(address);
+        let path = path.ok_or_else(|| {
+            Error::unsupported(format_args!("writing {format} to {address}"))
+                .hint("write it to a local file, and copy that")
+        })?;
+        let version = match format {
+            Format::NetCdf3 => netcdf3::Version::Classic,
+            Format::Cdf2 => netcdf3::Version::Offset64,
+            Format::Cdf5 => netcdf3::Version::Data64,
+            _ => return Err(Error::unsupported(format_args!("writing {format}"))),
+        };
+        return Ok(Box::new(netcdf3::write::create(path, version, &options.write)?));
     }
     match Location::local_path(address) {
         Some(path) => {

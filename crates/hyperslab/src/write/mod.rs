@@ -15,13 +15,14 @@ use crate::array::{Address, Array, File, Location, OpenOptions};
 use crate::dtype::DType;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::exec::encode::{EncodeOptions, EncodeStats, NewChunk, encode};
+use crate::format::netcdf3;
 use crate::format::zarr::write::{ZarrOptions, ZarrWriter};
 use crate::model::Dataspace;
 use crate::model::write::{
     ArraySpec, AttributeSpec, Change, Committed, Content, HierarchyWriter, ObjectPath, Support, WriteLayout,
 };
-use crate::source::DirectoryStore;
 use crate::source::write::WriteOptions;
+use crate::source::{ByteRange, DirectoryStore};
 use crate::staged::{StagedArray, Values};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -84,7 +85,8 @@ fn begin(address: &Address, options: &OpenOptions, write: &WriteOptions) -> Resu
     zarr.sync = write.sync;
     zarr.limits = options.limits.clone();
     zarr.registry = options.registry.clone();
-    if let Some(path) = Location::local_path(address).filter(|path| path.is_dir()) {
+    let path = Location::local_path(address);
+    if let Some(path) = path.as_ref().filter(|path| path.is_dir()) {
         let store = DirectoryStore::open(path, &options.limits)?.with_locking(write.locking);
         let (before, writer) = ZarrWriter::edit(Arc::new(store), zarr)?;
         return Ok((before, Box::new(writer)));
@@ -94,7 +96,17 @@ fn begin(address: &Address, options: &OpenOptions, write: &WriteOptions) -> Resu
             let (before, writer) = ZarrWriter::edit(store, zarr)?;
             Ok((before, Box::new(writer)))
         }
-        Location::File(source, _) => Err(Error::unsupported(format_args!("editing {}", source.name()))),
+        Location::File(source, _) => {
+            let head = source.read(&[ByteRange::new(0, source.len()?.min(4))])?.into_iter().next();
+            match path {
+                Some(path) if netcdf3::Version::find(&head.unwrap_or_default()).is_some() => {
+                    drop(source);
+                    let (before, writer) = netcdf3::write::edit(path, write, &options.limits)?;
+                    Ok((before, Box::new(writer)))
+                }
+                _ => Err(Error::unsupported(format_args!("editing {}", source.name()))),
+            }
+        }
     }
 }
 
