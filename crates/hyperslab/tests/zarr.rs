@@ -243,6 +243,19 @@ fn shards_give_their_chunks() {
     }
 }
 
+/// Others write indexes and texts of UTF-32 without a byte order, and mean the little one.
+#[test]
+fn indexes_and_texts_need_no_byte_order() {
+    let document = sharded("end").replace(r#","configuration":{"endian":"little"}"#, "");
+    let file = open(&[("zarr.json", document.as_bytes()), ("c/0/1", &shard(false))]);
+    assert_eq!(all::<u8>(&file, "/").unwrap()[..3], [9, 9, 1]);
+    let texts = r#"{"name":"fixed_length_utf32","configuration":{"length_bytes":4}}"#;
+    let document = v3(r#"{"name":"bytes"}"#).replace("\"uint8\"", texts).replace(":9,", ":\"\",");
+    let file = open(&[("zarr.json", document.as_bytes()), ("c/0/0", &[b'a', 0, 0, 0].repeat(8))]);
+    let values = file.array("/").unwrap().read_values(Selection::parse("0, 0").unwrap()).unwrap();
+    assert_eq!(values[0].as_str(), Some("a"));
+}
+
 /// The bytes of an index are not data.
 #[test]
 fn chunks_inside_the_index_of_their_shard_are_corrupt() {

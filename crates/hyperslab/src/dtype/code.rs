@@ -111,11 +111,12 @@ impl DType {
         }
     }
 
-    /// Whether one element is a number, or a text of numbers, that has a byte order. Structures are none, whatever their
-    /// members are.
+    /// Whether one element is a number that has a byte order. Texts of UTF-32 and structures are none, whatever they are
+    /// made of: Zarr 3 is written with these without a word about it.
     pub fn has_order(&self) -> bool {
         let other = |order| self.with_order(order) != *self;
-        !matches!(self, DType::Compound { .. }) && (other(ByteOrder::Little) || other(ByteOrder::Big))
+        !matches!(self, DType::Compound { .. } | DType::Utf32 { .. })
+            && (other(ByteOrder::Little) || other(ByteOrder::Big))
     }
 
     /// The same type with all its numbers in this byte order.

@@ -329,7 +329,7 @@ fn v3_codecs(list: &[Json], chunk: &[u64]) -> Result<(Codecs, Option<ByteOrder>)
             ));
         }
         let index = match configuration.get("index_codecs").and_then(Json::as_list) {
-            Some(list) => list.iter().map(v3_codec).collect::<Result<_>>()?,
+            Some(list) => list.iter().map(index_codec).collect::<Result<_>>()?,
             None => Vec::new(),
         };
         let at_start = match text(configuration, "index_location") {
@@ -406,6 +406,21 @@ fn v3_codecs(list: &[Json], chunk: &[u64]) -> Result<(Codecs, Option<ByteOrder>)
 fn v3_codec(spelled: &Json) -> Result<FilterSpec> {
     let (name, configuration) = extension(spelled, "codecs")?;
     Ok(FilterSpec::Zarr { name: name.to_owned(), configuration: configuration.clone() })
+}
+
+/// A stage of a shard's index. GDAL and zarr-python take its numbers as little-endian if nobody says, and its offsets are
+/// checked in any case.
+fn index_codec(spelled: &Json) -> Result<FilterSpec> {
+    let codec = v3_codec(spelled)?;
+    match codec {
+        FilterSpec::Zarr { name, configuration }
+            if name == "bytes" && configuration.get("endian").is_none_or(Json::is_null) =>
+        {
+            let configuration = Json::Map(vec![("endian".into(), Json::Text("little".into()))]);
+            Ok(FilterSpec::Zarr { name, configuration })
+        }
+        other => Ok(other),
+    }
 }
 
 /// The order of axes after one more transposition, the only stage that may stand before `what`.
