@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// The numbers that fix the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct DoublingTable {
+pub(in crate::format::hdf5) struct DoublingTable {
     width: u64,
     start: u64,
     max_direct: u64,
@@ -18,20 +18,20 @@ pub(super) struct DoublingTable {
 
 /// Where in an indirect block an offset falls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slot {
+pub(in crate::format::hdf5) struct Slot {
     /// Number of the entry in the indirect block, over all rows.
-    pub(super) entry: u64,
+    pub(in crate::format::hdf5) entry: u64,
     /// Offset of the child's first byte, relative to the indirect block.
-    pub(super) start: u64,
+    pub(in crate::format::hdf5) start: u64,
     /// Bytes of the child's part of the address space.
-    pub(super) size: u64,
+    pub(in crate::format::hdf5) size: u64,
     /// Whether the child is an indirect block.
-    pub(super) indirect: bool,
+    pub(in crate::format::hdf5) indirect: bool,
 }
 
 impl DoublingTable {
     /// Checks the numbers; `Err` says what is wrong with them.
-    pub(super) fn new(width: u16, start: u64, max_direct: u64, max_bits: u16) -> Result<Self> {
+    pub(in crate::format::hdf5) fn new(width: u16, start: u64, max_direct: u64, max_bits: u16) -> Result<Self> {
         let wrong = |text: String| Err(Error::new(ErrorKind::Corrupt, text));
         if width == 0 || !width.is_power_of_two() {
             return wrong(format!("table width {width} is not a power of two"));
@@ -56,33 +56,33 @@ impl DoublingTable {
     }
 
     /// The most rows that an indirect block can have.
-    pub(super) fn max_rows(&self) -> u64 {
+    pub(in crate::format::hdf5) fn max_rows(&self) -> u64 {
         u64::from(self.max_bits - self.first_row_bits()) + 1
     }
 
     /// The largest direct block.
-    pub(super) fn max_direct(&self) -> u64 {
+    pub(in crate::format::hdf5) fn max_direct(&self) -> u64 {
         self.max_direct
     }
 
     /// Bytes of the starting blocks.
-    pub(super) fn start(&self) -> u64 {
+    pub(in crate::format::hdf5) fn start(&self) -> u64 {
         self.start
     }
 
     /// Rows of direct blocks in an indirect block of enough rows.
-    pub(super) fn direct_rows(&self) -> u64 {
+    pub(in crate::format::hdf5) fn direct_rows(&self) -> u64 {
         u64::from(self.max_direct.ilog2() - self.start.ilog2()) + 2
     }
 
     /// Rows of an indirect block that covers `size` bytes; `None` if no row fits.
-    pub(super) fn rows_of(&self, size: u64) -> Option<u64> {
+    pub(in crate::format::hdf5) fn rows_of(&self, size: u64) -> Option<u64> {
         let bits = size.checked_ilog2()?;
         Some(u64::from(bits.checked_sub(self.first_row_bits())?) + 1)
     }
 
     /// Entries for direct and for indirect blocks in an indirect block of `rows`.
-    pub(super) fn entries(&self, rows: u64) -> (u64, u64) {
+    pub(in crate::format::hdf5) fn entries(&self, rows: u64) -> (u64, u64) {
         let direct = rows.min(self.direct_rows());
         (direct * self.width, (rows - direct) * self.width)
     }
@@ -94,7 +94,7 @@ impl DoublingTable {
     }
 
     /// The entry of an indirect block that holds `offset`, relative to the block.
-    pub(super) fn slot(&self, offset: u64) -> Option<Slot> {
+    pub(in crate::format::hdf5) fn slot(&self, offset: u64) -> Option<Slot> {
         let first = self.start.checked_mul(self.width)?;
         // Row r > 0 starts at first × 2^(r-1) and is as long as all rows before it.
         let row = if offset < first { 0 } else { u64::from((offset / first).ilog2()) + 1 };

@@ -8,5 +8,6 @@ mod local;
 mod tests;
 
 pub use fractal::{FractalHeap, ObjectKind};
+pub(in crate::format::hdf5) use geometry::DoublingTable;
 pub use global::GlobalHeap;
 pub use local::LocalHeap;

@@ -9,7 +9,7 @@ use super::entry::{Entry, EntryFormat};
 use super::grid::{Grid, Slots};
 use super::owner::Owner;
 use super::{Found, Lookup, page_is_written};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::format::hdf5::file::Space;
 use crate::format::hdf5::parse::{Cursor, UNDEFINED};
 use crate::shape::to_usize;
@@ -23,22 +23,22 @@ const PAGE: &str = "extensible array page";
 
 /// The numbers that fix where an entry lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Geometry {
+pub(in crate::format::hdf5) struct Geometry {
     /// Entries in the index block.
-    pub(super) direct: u64,
+    pub(in crate::format::hdf5) direct: u64,
     /// Entries of the smallest data blocks.
-    pub(super) smallest: u64,
+    pub(in crate::format::hdf5) smallest: u64,
     /// Groups of data blocks whose addresses are in the index block.
-    pub(super) near_groups: u32,
+    pub(in crate::format::hdf5) near_groups: u32,
     /// Groups in all.
-    pub(super) groups: u32,
+    pub(in crate::format::hdf5) groups: u32,
     /// Entries of a page.
-    pub(super) page: u64,
+    pub(in crate::format::hdf5) page: u64,
 }
 
 /// Where an entry lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(in crate::format::hdf5) enum Place {
     /// In the index block, at this entry.
     Direct(u64),
     /// In a data block.
@@ -53,50 +53,58 @@ pub(super) enum Place {
 }
 
 impl Geometry {
-    fn new(c: &mut Cursor<'_>) -> Result<(Self, u32)> {
-        let max_bits = u32::from(c.u8()?);
-        let direct = u64::from(c.u8()?);
-        let smallest = u64::from(c.u8()?);
-        let pointers = u64::from(c.u8()?);
-        let page_bits = u32::from(c.u8()?);
+    fn parse(c: &mut Cursor<'_>) -> Result<(Self, u32)> {
+        let (max_bits, direct, smallest, pointers, page_bits) = (c.u8()?, c.u8()?, c.u8()?, c.u8()?, c.u8()?);
+        let geometry = Geometry::from_parameters(max_bits, direct, smallest, pointers, page_bits);
+        Ok((geometry.map_err(|e| c.corrupt(e.message().to_owned()))?, max_bits.into()))
+    }
+
+    /// What follows from the parameters in the header and in the layout message.
+    pub(in crate::format::hdf5) fn from_parameters(
+        max_bits: u8,
+        direct: u8,
+        smallest: u8,
+        pointers: u8,
+        page_bits: u8,
+    ) -> Result<Self> {
+        let wrong = |text: String| Err(Error::new(ErrorKind::Corrupt, text));
         if !smallest.is_power_of_two() || !pointers.is_power_of_two() {
-            return Err(c.corrupt(format!(
+            return wrong(format!(
                 "data blocks of {smallest} entries and secondary blocks of {pointers} blocks are no powers of two"
-            )));
+            ));
         }
+        let max_bits = u32::from(max_bits);
         if !(1..=64).contains(&max_bits) || smallest.ilog2() > max_bits || page_bits >= 64 {
-            return Err(c.corrupt(format!("2^{max_bits} entries at most, in pages of 2^{page_bits}")));
+            return wrong(format!("2^{max_bits} entries at most, in pages of 2^{page_bits}"));
         }
         let near_groups = 2 * pointers.ilog2();
         let groups = 1 + max_bits - smallest.ilog2();
         if near_groups > groups {
-            return Err(
-                c.corrupt(format!("{near_groups} of {groups} groups of data blocks in the index block"))
-            );
+            return wrong(format!("{near_groups} of {groups} groups of data blocks in the index block"));
         }
         let page = 1 << page_bits;
-        Ok((Geometry { direct, smallest, near_groups, groups, page }, max_bits))
+        Ok(Geometry { direct: direct.into(), smallest: smallest.into(), near_groups, groups, page })
     }
 
     /// Data blocks in a group.
-    pub(super) fn blocks(&self, group: u32) -> u64 {
+    pub(in crate::format::hdf5) fn blocks(&self, group: u32) -> u64 {
         // Groups are fewer than 66.
         1 << (group / 2).min(63)
     }
 
     /// Entries in each data block of a group.
-    pub(super) fn entries(&self, group: u32) -> u64 {
+    pub(in crate::format::hdf5) fn entries(&self, group: u32) -> u64 {
         self.smallest.saturating_mul(1 << group.div_ceil(2).min(63))
     }
 
     /// First slot of a group; `None` at 2^64.
-    fn first(&self, group: u32) -> Option<u64> {
+    pub(in crate::format::hdf5) fn first(&self, group: u32) -> Option<u64> {
         let before = 1u64.checked_shl(group)?.checked_sub(1)?;
         self.direct.checked_add(self.smallest.checked_mul(before)?)
     }
 
     /// Where slot `slot` lies; `None` beyond the last group.
-    pub(super) fn place(&self, slot: u64) -> Option<Place> {
+    pub(in crate::format::hdf5) fn place(&self, slot: u64) -> Option<Place> {
         let Some(behind) = slot.checked_sub(self.direct) else { return Some(Place::Direct(slot)) };
         let group = (behind / self.smallest).checked_add(1)?.ilog2();
         if group >= self.groups {
@@ -108,7 +116,7 @@ impl Geometry {
     }
 
     /// Pages of each data block of a group; 0 if they are not paged.
-    pub(super) fn pages(&self, group: u32) -> u64 {
+    pub(in crate::format::hdf5) fn pages(&self, group: u32) -> u64 {
         let entries = self.entries(group);
         if entries > self.page { entries / self.page } else { 0 }
     }
@@ -167,7 +175,7 @@ impl ExtensibleArray {
         let bytes = space.read(HEADER, address, length)?;
         let mut c = space.cursor(&bytes, HEADER, address).sealed();
         let (owner, size) = Owner::parse(&mut c, b"EAHD", address)?;
-        let (geometry, max_bits) = Geometry::new(&mut c)?;
+        let (geometry, max_bits) = Geometry::parse(&mut c)?;
         // Blocks and entries made so far: which ones, the addresses tell.
         for _ in 0..6 {
             c.length(sizes)?;

@@ -5,7 +5,7 @@ use crate::shape::{Coord, byte_count};
 
 /// Extents of an array and of its chunks.
 #[derive(Clone, Debug)]
-pub(super) struct Grid {
+pub(in crate::format::hdf5) struct Grid {
     /// Current extents in elements.
     dims: Coord,
     /// Extents of a chunk in elements.
@@ -20,7 +20,7 @@ pub(super) struct Grid {
 
 impl Grid {
     /// The grid of chunks of `chunk` elements of `element` bytes over `dims`, which may grow to `max`.
-    pub(super) fn new(dims: &[u64], max: &[Option<u64>], chunk: &[u64], element: u64) -> Result<Self> {
+    pub(in crate::format::hdf5) fn new(dims: &[u64], max: &[Option<u64>], chunk: &[u64], element: u64) -> Result<Self> {
         if dims.len() != chunk.len() || dims.len() != max.len() {
             let text = format!("chunks of rank {} in an array of rank {}", chunk.len(), dims.len());
             return Err(Error::new(ErrorKind::Corrupt, text));
@@ -42,44 +42,44 @@ impl Grid {
     }
 
     /// Number of axes.
-    pub(super) fn rank(&self) -> usize {
+    pub(in crate::format::hdf5) fn rank(&self) -> usize {
         self.chunk.len()
     }
 
     /// Extents of a chunk in elements.
-    pub(super) fn chunk(&self) -> &[u64] {
+    pub(in crate::format::hdf5) fn chunk(&self) -> &[u64] {
         &self.chunk
     }
 
     /// Bytes of a decoded chunk.
-    pub(super) fn chunk_bytes(&self) -> u64 {
+    pub(in crate::format::hdf5) fn chunk_bytes(&self) -> u64 {
         self.chunk_bytes
     }
 
     /// Whether `chunk` lies in the current extents.
-    pub(super) fn contains(&self, chunk: &[u64]) -> bool {
+    pub(in crate::format::hdf5) fn contains(&self, chunk: &[u64]) -> bool {
         chunk.len() == self.rank() && chunk.iter().zip(&self.now).all(|(c, n)| c < n)
     }
 
     /// Whether `chunk` reaches over the current extents.
-    pub(super) fn is_partial(&self, chunk: &[u64]) -> bool {
+    pub(in crate::format::hdf5) fn is_partial(&self, chunk: &[u64]) -> bool {
         chunk.iter().zip(&self.chunk).zip(&self.dims).any(|((&at, &size), &dim)| {
             at.checked_add(1).and_then(|n| n.checked_mul(size)).is_none_or(|end| end > dim)
         })
     }
 
     /// Number of chunks now; `None` if 2^64 or more.
-    pub(super) fn count(&self) -> Option<u64> {
+    pub(in crate::format::hdf5) fn count(&self) -> Option<u64> {
         self.now.iter().try_fold(1u64, |n, &d| n.checked_mul(d))
     }
 
     /// The number of `chunk` in C order. For grids whose `count` is known.
-    pub(super) fn number(&self, chunk: &[u64]) -> u64 {
+    pub(in crate::format::hdf5) fn number(&self, chunk: &[u64]) -> u64 {
         chunk.iter().zip(&self.now).fold(0u64, |n, (&at, &extent)| n.wrapping_mul(extent).wrapping_add(at))
     }
 
     /// The chunk with this number.
-    pub(super) fn chunk_of(&self, mut number: u64) -> Coord {
+    pub(in crate::format::hdf5) fn chunk_of(&self, mut number: u64) -> Coord {
         let mut chunk: Coord = self.now.clone();
         for at in chunk.iter_mut().rev() {
             let extent = (*at).max(1);
@@ -90,7 +90,7 @@ impl Grid {
     }
 
     /// Extents of the maximum grid, if all of them are fixed.
-    pub(super) fn fixed(&self) -> Result<Slots> {
+    pub(in crate::format::hdf5) fn fixed(&self) -> Result<Slots> {
         let extents: Option<Vec<u64>> = self.max.iter().copied().collect();
         match extents {
             Some(extents) => Slots::new(&extents, 0),
@@ -101,7 +101,7 @@ impl Grid {
     }
 
     /// Extents of the maximum grid, if exactly one of them is unlimited.
-    pub(super) fn unlimited(&self) -> Result<Slots> {
+    pub(in crate::format::hdf5) fn unlimited(&self) -> Result<Slots> {
         let mut axes = self.max.iter().enumerate().filter(|(_, m)| m.is_none()).map(|(i, _)| i);
         match (axes.next(), axes.next()) {
             (Some(axis), None) => {
@@ -119,7 +119,7 @@ impl Grid {
 /// The numbering of chunks in fixed and extensible arrays: C order over the *maximum* grid, with the unlimited axis in
 /// front, so that the array grows without its chunks changing their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Slots {
+pub(in crate::format::hdf5) struct Slots {
     /// The axis that varies slowest.
     front: usize,
     /// Slots between neighbours on each axis.
@@ -147,7 +147,7 @@ impl Slots {
     }
 
     /// The slot of `chunk`; `None` at 2^64 or beyond the maximum extents.
-    pub(super) fn slot(&self, chunk: &[u64]) -> Option<u64> {
+    pub(in crate::format::hdf5) fn slot(&self, chunk: &[u64]) -> Option<u64> {
         let axes = chunk.iter().zip(&self.strides).zip(&self.extents);
         axes.into_iter().try_fold(0u64, |n, ((&at, &stride), &extent)| {
             if at >= extent { None } else { n.checked_add(at.checked_mul(stride)?) }
@@ -155,7 +155,7 @@ impl Slots {
     }
 
     /// The chunk of `slot`.
-    pub(super) fn chunk(&self, slot: u64) -> Coord {
+    pub(in crate::format::hdf5) fn chunk(&self, slot: u64) -> Coord {
         let axes = self.strides.iter().zip(&self.extents).enumerate();
         let place = |(axis, (&stride, &extent)): (usize, (&u64, &u64))| {
             // A stride or extent of 0 belongs to an array that cannot hold anything.

@@ -17,7 +17,9 @@ mod storage;
 mod tests;
 mod whole;
 
+pub(in crate::format::hdf5) use extensible_array::Geometry;
 pub use external::{ExternalSegment, ExternalSource};
+pub(in crate::format::hdf5) use grid::{Grid, Slots};
 pub use storage::{Surroundings, open};
 pub use whole::Whole;
 
@@ -28,7 +30,6 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::model::{ChunkIndex, ChunkRef, Fault};
 use crate::shape::Coord;
 use entry::{Entry, Table};
-use grid::Grid;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
