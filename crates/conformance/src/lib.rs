@@ -11,6 +11,7 @@ pub mod extent;
 pub mod mutation;
 pub mod probe;
 pub mod reference;
+pub mod rewrite;
 pub mod rng;
 pub mod swmr;
 pub mod tool;

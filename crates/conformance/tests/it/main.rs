@@ -6,6 +6,7 @@ mod conversion;
 mod corpus;
 mod durable;
 mod far;
+mod hdf5_write;
 mod matrix;
 mod netcdf3_write;
 mod netcdf_view;

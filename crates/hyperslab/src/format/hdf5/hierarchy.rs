@@ -157,6 +157,46 @@ impl Hdf5 {
         &self.superblock
     }
 
+    /// The object headers.
+    pub(in crate::format::hdf5) fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// B-tree K values that hold for the file.
+    pub(in crate::format::hdf5) fn btree_k(&self) -> BtreeK {
+        let usual = BtreeK { chunk: 32, group_internal: 16, group_leaf: 4 };
+        match (self.extension.btree_k, self.superblock.btree_k) {
+            (Some(k), _) => k,
+            (None, Some((group_leaf, group_internal, chunk))) => {
+                BtreeK { chunk: chunk.unwrap_or(usual.chunk), group_internal, group_leaf }
+            }
+            (None, None) => usual,
+        }
+    }
+
+    /// Fails if the file has structures beside its objects that a change of these would make untrue.
+    pub(in crate::format::hdf5) fn check_editable(&self) -> Result<()> {
+        let extension = &self.extension;
+        let space = extension.file_space.as_ref();
+        let what = if extension.shared.is_some() {
+            "a table of shared messages"
+        } else if extension.cache_image.is_some() {
+            "a metadata cache image"
+        } else if space.is_some_and(|s| s.persistent || !s.managers.is_empty()) {
+            "free-space managers that are kept in it"
+        } else if space.is_some_and(|s| s.strategy == "paged") {
+            "space that is managed in pages"
+        } else if extension.driver.is_some() {
+            "the word of a file driver"
+        } else if extension.messages.contains(&kind::name(kind::FILE_SPACE)) && space.is_none() {
+            "a file space message of a version that is not known"
+        } else {
+            return Ok(());
+        };
+        Err(Error::unsupported(format!("changing a file with {what}"))
+            .hint("write it anew: hyperslab copy --repack, or h5repack"))
+    }
+
     /// Whether the file in `source`, which was found where this one was, is this one: not another that took its place,
     /// and not changed, unless changes are followed.
     fn is_same(&self, source: &dyn Source) -> bool {

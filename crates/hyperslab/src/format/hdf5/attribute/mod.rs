@@ -1,6 +1,7 @@
 //! Attributes: in the object header (compact) or in a fractal heap (dense).
 
 use super::btree::v2::Tree;
+use super::file::Space;
 use super::heap::FractalHeap;
 use super::message::attribute::{AttributeInfo, AttributeMessage};
 use super::message::{Message, dataspace, kind};
@@ -9,6 +10,7 @@ use super::parse::{Cursor, UNDEFINED};
 use crate::error::{Error, Result};
 use crate::model::{Attribute, AttributeEntry};
 use crate::shape::{Name, byte_count, to_usize};
+use bytes::Bytes;
 
 const RECORD: &str = "version 2 B-tree record of an attribute";
 
@@ -73,6 +75,31 @@ fn dense(objects: &Objects, info: &AttributeInfo, entries: &mut Vec<AttributeEnt
     )?;
     entries.append(&mut faults);
     Ok(())
+}
+
+/// Visits the attribute messages in the heap: body, flags, and place in the order of creation.
+pub(in crate::format::hdf5) fn dense_messages(
+    space: &Space,
+    info: &AttributeInfo,
+    visit: &mut dyn FnMut(Bytes, u8, u32) -> Result<()>,
+) -> Result<()> {
+    let space = &space.scoped();
+    let heap = FractalHeap::open(space, info.heap)?;
+    let (address, kind) = match info.order {
+        Some(order) if info.names == UNDEFINED => (order, BY_ORDER),
+        _ => (info.names, BY_NAME),
+    };
+    if address == UNDEFINED {
+        return Ok(());
+    }
+    Tree::open(space, address, kind)?.for_each(&mut |record| {
+        let mut c = Cursor::new(record, RECORD, 0);
+        let id = c.take(8)?;
+        let (flags, order) = (c.u8()?, c.u32()?);
+        // Of a message that is shared the identifier is one of another heap.
+        let body = if flags & 0x02 != 0 { Bytes::new() } else { heap.object(id)? };
+        visit(body, flags, order)
+    })
 }
 
 fn record_attribute(

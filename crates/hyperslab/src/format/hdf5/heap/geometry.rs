@@ -31,7 +31,12 @@ pub(in crate::format::hdf5) struct Slot {
 
 impl DoublingTable {
     /// Checks the numbers; `Err` says what is wrong with them.
-    pub(in crate::format::hdf5) fn new(width: u16, start: u64, max_direct: u64, max_bits: u16) -> Result<Self> {
+    pub(in crate::format::hdf5) fn new(
+        width: u16,
+        start: u64,
+        max_direct: u64,
+        max_bits: u16,
+    ) -> Result<Self> {
         let wrong = |text: String| Err(Error::new(ErrorKind::Corrupt, text));
         if width == 0 || !width.is_power_of_two() {
             return wrong(format!("table width {width} is not a power of two"));

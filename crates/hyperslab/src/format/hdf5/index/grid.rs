@@ -20,7 +20,12 @@ pub(in crate::format::hdf5) struct Grid {
 
 impl Grid {
     /// The grid of chunks of `chunk` elements of `element` bytes over `dims`, which may grow to `max`.
-    pub(in crate::format::hdf5) fn new(dims: &[u64], max: &[Option<u64>], chunk: &[u64], element: u64) -> Result<Self> {
+    pub(in crate::format::hdf5) fn new(
+        dims: &[u64],
+        max: &[Option<u64>],
+        chunk: &[u64],
+        element: u64,
+    ) -> Result<Self> {
         if dims.len() != chunk.len() || dims.len() != max.len() {
             let text = format!("chunks of rank {} in an array of rank {}", chunk.len(), dims.len());
             return Err(Error::new(ErrorKind::Corrupt, text));

@@ -17,7 +17,7 @@ mod storage;
 mod tests;
 mod whole;
 
-pub(in crate::format::hdf5) use extensible_array::Geometry;
+pub(in crate::format::hdf5) use extensible_array::{Geometry, Place};
 pub use external::{ExternalSegment, ExternalSource};
 pub(in crate::format::hdf5) use grid::{Grid, Slots};
 pub use storage::{Surroundings, open};

@@ -46,6 +46,8 @@ pub struct Header {
     pub messages: Vec<Message>,
     /// Bytes of the header and all its continuations.
     pub length: u64,
+    /// Address and length of each block: the header itself, then its continuations.
+    pub blocks: Vec<(u64, u64)>,
 }
 
 /// A run of messages.
@@ -81,6 +83,7 @@ impl Header {
             phase_change: None,
             messages: Vec::new(),
             length: 0,
+            blocks: Vec::new(),
         };
         let (start, length) = match c.rest() {
             // What comes before the checksum can be verified says how long the header is.
@@ -102,6 +105,7 @@ impl Header {
             c.checksum()?;
         }
         header.length = total;
+        header.blocks.push((address, total));
         let mut continuations = Vec::new();
         header.block(space, &Block { bytes, start, end, offset }, &mut continuations)?;
         Ok((header, continuations))
@@ -144,6 +148,7 @@ impl Header {
         let mut next = 0;
         while let Some(&(address, length)) = continuations.get(next) {
             next += 1;
+            self.blocks.push((address, length));
             // Blocks do not overlap, so that together they are no longer than the file: this ends every circle.
             self.length = self.length.saturating_add(length);
             if self.length > space.room(self.length) {

@@ -1,20 +1,21 @@
 //! Arrays of a transaction: made, resized, and filled with chunks.
 
 use super::index::{self, Entry, Shape};
+use super::message;
 use super::object::{Array, Body, Chunked, Fill, Id, Object, Storage, Target, Value};
 use super::transaction::Transaction;
-use super::message;
 use crate::codec::{BindContext, Registry};
 use crate::dtype::{DType, Field};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::format::hdf5::message::fill::{AllocationTime, FillTime};
 use crate::format::hdf5::message::layout::IndexKind;
-use crate::format::hdf5::parse::UNDEFINED;
 use crate::model::Dataspace;
-use crate::model::write::{self, ArraySpec, Content, EncodedChunk, FillSpec, LayoutSpec, ObjectPath, WriteLayout};
+use crate::model::write::{
+    self, ArraySpec, Content, EncodedChunk, FillSpec, LayoutSpec, ObjectPath, WriteLayout,
+};
 use crate::shape::{Coord, MAX_RANK, byte_count, element_count, to_usize};
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The most bytes of elements in an object header.
@@ -38,8 +39,11 @@ fn alignment(length: u64) -> u64 {
 /// Extents of a chunk of about [`CHUNK`] bytes, as square as the array.
 fn auto_chunk(dims: &[u64], max: &[Option<u64>], element: u64) -> Coord {
     // An axis without a length yet is taken for one of moderate length.
-    let mut chunk: Coord =
-        dims.iter().zip(max).map(|(&d, m)| if d == 0 { m.unwrap_or(1024).clamp(1, 1024) } else { d }).collect();
+    let mut chunk: Coord = dims
+        .iter()
+        .zip(max)
+        .map(|(&d, m)| if d == 0 { m.unwrap_or(1024).clamp(1, 1024) } else { d })
+        .collect();
     let bytes = |chunk: &[u64]| chunk.iter().fold(element.max(1), |n, &c| n.saturating_mul(c));
     while bytes(&chunk) > CHUNK {
         let Some(longest) = chunk.iter_mut().max_by_key(|c| **c).filter(|c| **c > 1) else { break };
@@ -162,7 +166,7 @@ impl Transaction {
         }
         self.check_dimensions(spec)?;
         let version = match self.options.libver {
-            super::Libver::V18 => 3,
+            super::Libver::Earliest | super::Libver::V18 => 3,
             super::Libver::V110 => 4,
             super::Libver::Latest => 5,
         };
@@ -225,14 +229,7 @@ impl Transaction {
             if size > MAX_CHUNK {
                 return Err(Error::limit("bytes of a chunk", size.into(), MAX_CHUNK.into()));
             }
-            Ok(Storage::Chunked(Chunked {
-                chunk,
-                kind: IndexKind::BtreeV1,
-                chunks: BTreeMap::new(),
-                dirty: true,
-                address: UNDEFINED,
-                edge_unfiltered: false,
-            }))
+            Ok(Storage::Chunked(Chunked::new(chunk)))
         };
         match &spec.layout {
             LayoutSpec::Auto if dims.is_empty() => {
@@ -261,7 +258,7 @@ impl Transaction {
                 if !spec.filters.is_empty() {
                     return Err(Error::unsupported("filters on a virtual dataset"));
                 }
-                if self.is_early() {
+                if self.options.libver <= super::Libver::V18 {
                     return Err(Error::unsupported("virtual datasets in files for HDF5 1.8"));
                 }
                 super::selection::mappings(mappings, self.disk.sizes())?;
@@ -326,11 +323,15 @@ impl Transaction {
         let fill = match (&array.fill, array.fill_time) {
             (_, FillTime::Never) | (Fill::Undefined | Fill::Default, _) => Bytes::new(),
             (Fill::Value(Value::Fixed(bytes)), _) => bytes.clone(),
-            (Fill::Value(Value::Objects { elements, .. }), _) => elements.first().cloned().unwrap_or_default(),
+            (Fill::Value(Value::Objects { elements, .. }), _) => {
+                elements.first().cloned().unwrap_or_default()
+            }
             (Fill::Stored(bytes), _) if dtype.is_fixed() => bytes.clone(),
             (Fill::Stored(bytes), _) if bytes.iter().all(|&b| b == 0) => Bytes::new(),
             (Fill::Stored(_), _) => {
-                return Err(Error::unsupported("writing chunks of elements of variable length with a fill value"));
+                return Err(Error::unsupported(
+                    "writing chunks of elements of variable length with a fill value",
+                ));
             }
         };
         let (chunk, cut_edges) = match &array.storage {
@@ -364,7 +365,6 @@ impl Transaction {
     pub(super) fn write_chunks(&mut self, path: &ObjectPath, chunks: Vec<EncodedChunk>) -> Result<()> {
         let id = self.find(path)?;
         self.check_editable(id)?;
-        self.load_chunks(id)?;
         // Checked before anything is written.
         let layout = self.write_layout(path)?;
         let (grid, plain) = (layout.grid(), layout.pipeline.is_empty());
@@ -386,6 +386,7 @@ impl Transaction {
                 return Err(Error::limit("bytes of an encoded chunk", bytes.len() as u128, MAX_CHUNK.into()));
             }
         }
+        self.look_up(id, &chunks)?;
         for chunk in chunks {
             self.chunks += u64::from(chunk.bytes.is_some());
             self.write_chunk(id, &layout, chunk).context(|| path.to_string())?;
@@ -405,17 +406,17 @@ impl Transaction {
                 let array = self.array(id)?;
                 let Storage::Chunked(chunked) = &array.storage else { return Ok(()) };
                 let entry = chunked.chunks.get(&coord).copied();
-                let entry = entry.ok_or_else(|| Error::invalid("an implicit index without one of its chunks"))?;
+                let entry =
+                    entry.ok_or_else(|| Error::invalid("an implicit index without one of its chunks"))?;
                 self.disk.put(entry.address, &bytes)?;
                 self.touch_implicit(id, coord)
             }
             Storage::Chunked(chunked) => {
-                let old = chunked.chunks.get(&coord).copied();
+                let old = chunked.entry(&coord);
                 let Some(bytes) = bytes else {
                     if let Some(old) = old {
                         self.disk.release(old.address, old.length);
-                        self.chunked_mut(id)?.chunks.remove(&coord);
-                        self.chunked_mut(id)?.dirty = true;
+                        self.chunked_mut(id)?.set(coord, None);
                     }
                     return Ok(());
                 };
@@ -433,9 +434,7 @@ impl Transaction {
                 self.disk.put(address, &bytes)?;
                 let entry = Entry { address, length, mask };
                 if old != Some(entry) {
-                    let chunked = self.chunked_mut(id)?;
-                    chunked.chunks.insert(coord, entry);
-                    chunked.dirty = true;
+                    self.chunked_mut(id)?.set(coord, Some(entry));
                 }
                 Ok(())
             }
@@ -461,9 +460,10 @@ impl Transaction {
     fn write_piece(&mut self, id: Id, layout: &WriteLayout, coord: Coord, bytes: &[u8]) -> Result<()> {
         // Pieces are runs: the first element says where.
         let start = layout.start_of(&coord);
-        let number = start.iter().zip(&layout.shape).try_fold(0u64, |n, (&at, &d)| {
-            n.checked_mul(d).and_then(|n| n.checked_add(at))
-        });
+        let number = start
+            .iter()
+            .zip(&layout.shape)
+            .try_fold(0u64, |n, (&at, &d)| n.checked_mul(d).and_then(|n| n.checked_add(at)));
         let offset = number.and_then(|n| n.checked_mul(layout.dtype.size() as u64));
         let offset = offset.ok_or_else(|| Error::invalid("a piece beyond 2^64"))?;
         let array = self.array_mut(id)?;
@@ -632,7 +632,9 @@ impl Transaction {
             return Err(Error::unsupported("other extents of data that is not stored in chunks"));
         };
         if chunked.kind == IndexKind::Implicit {
-            return Err(Error::unsupported("other extents of an array whose chunks lie in one run (implicit index)"));
+            return Err(Error::unsupported(
+                "other extents of an array whose chunks lie in one run (implicit index)",
+            ));
         }
         let shrinks = shape.iter().zip(dims).any(|(new, old)| new < old);
         if shrinks {
@@ -654,7 +656,8 @@ impl Transaction {
         let meta = array.clone_meta();
         let old = array.space.dims().to_vec();
         let chunk = self.chunked_mut(id)?.chunk.clone();
-        let beyond = |at: &[u64]| at.iter().zip(&chunk).zip(shape).any(|((&c, &n), &d)| c.saturating_mul(n) >= d);
+        let beyond =
+            |at: &[u64]| at.iter().zip(&chunk).zip(shape).any(|((&c, &n), &d)| c.saturating_mul(n) >= d);
         // Reaches over the new extents, where it held elements of the old ones.
         let crosses = |at: &[u64]| {
             at.iter().zip(&chunk).zip(shape.iter().zip(&old)).any(|((&c, &n), (&new, &old))| {
@@ -674,7 +677,9 @@ impl Transaction {
         for (coord, entry) in chunks.iter().filter(|(at, _)| !beyond(at) && crosses(at)) {
             let stored = self.disk.read(entry.address, to_usize(entry.length)?)?;
             let mut bytes = Vec::new();
-            pipeline.decode(&stored, entry.mask, &mut bytes, &mut scratch).context(|| format!("chunk {coord:?}"))?;
+            pipeline
+                .decode(&stored, entry.mask, &mut bytes, &mut scratch)
+                .context(|| format!("chunk {coord:?}"))?;
             blank(&mut bytes, coord, &chunk, shape, &element, meta.dtype.size());
             let mut encoded = Vec::new();
             let mask = pipeline.encode(&bytes, &mut encoded, &mut scratch)?;
@@ -682,8 +687,7 @@ impl Transaction {
         }
         for (coord, entry) in chunks.iter().filter(|(at, _)| beyond(at)) {
             self.disk.release(entry.address, entry.length);
-            self.chunked_mut(id)?.chunks.remove(coord);
-            self.chunked_mut(id)?.dirty = true;
+            self.chunked_mut(id)?.set(coord.clone(), None);
         }
         let layout = WriteLayout {
             dtype: meta.dtype.clone(),
@@ -730,7 +734,10 @@ fn repeated(element: &[u8], bytes: u64, size: usize) -> Result<Vec<u8>> {
         return Ok(vec![0; length]);
     }
     if element.len() != size {
-        return Err(Error::invalid(format!("a fill value of {} bytes for elements of {size}", element.len())));
+        return Err(Error::invalid(format!(
+            "a fill value of {} bytes for elements of {size}",
+            element.len()
+        )));
     }
     let mut out = Vec::with_capacity(length);
     while out.len() < length {

@@ -11,8 +11,6 @@ use crate::format::hdf5::message::kind;
 use crate::format::hdf5::parse::{Sizes, UNDEFINED, lookup3};
 use crate::shape::Name;
 
-/// The most attributes in an object header, as the reference library has it.
-pub(super) const MAX_COMPACT: usize = 8;
 /// Place in the order of creation where none is tracked.
 const NO_ORDER: u16 = u16::MAX;
 

@@ -59,7 +59,8 @@ pub(super) fn write(
             let mut out = Encoder::new(disk.sizes());
             out.put(b"TREE").u8(kind.node_type).u8(level).u16(count as u16);
             out.address(at(i.checked_sub(1))).address(at(Some(i + 1)));
-            let key = |i: usize| marks.get(i).and_then(|&m| keys.get(m)).map(Vec::as_slice).unwrap_or_default();
+            let key =
+                |i: usize| marks.get(i).and_then(|&m| keys.get(m)).map(Vec::as_slice).unwrap_or_default();
             for (child, i) in children.iter().skip(first).take(count).zip(first..) {
                 out.put(key(i)).address(*child);
             }

@@ -10,7 +10,7 @@ use super::header::{NewMessage, Prefix, TRACKS_ORDER};
 use super::index;
 use super::local::Texts;
 use super::message::{self, AttributeParts, Places};
-use super::object::{Array, AttributeValue, Body, Fill, Id, Object, Storage, Target};
+use super::object::{Array, AttributeValue, Body, Fill, Id, Object, Storage, Stored, Target};
 use super::transaction::Transaction;
 use crate::error::{Context, Error, Result};
 use crate::format::hdf5::message::fill::Fill as FillMessage;
@@ -45,8 +45,10 @@ impl Transaction {
         for id in self.dirty() {
             if let Body::Array(_) = &self.object(id)?.body {
                 self.complete(id)?;
-                let place = self.locate(id)?;
-                located.insert(id, place);
+                if self.needs_place(id)? {
+                    let place = self.locate(id)?;
+                    located.insert(id, place);
+                }
             }
         }
         let dirty = self.dirty();
@@ -78,6 +80,14 @@ impl Transaction {
     fn dirty(&self) -> Vec<Id> {
         let used = |(_, o): &(usize, &Object)| o.references > 0 && o.is_dirty();
         self.objects.iter().enumerate().filter(used).map(|(i, _)| Id(i)).collect()
+    }
+
+    /// Whether messages say anew where the elements of an array are.
+    fn needs_place(&self, id: Id) -> Result<bool> {
+        let object = self.object(id)?;
+        let Body::Array(array) = &object.body else { return Ok(false) };
+        let index = matches!(&array.storage, Storage::Chunked(chunked) if chunked.dirty);
+        Ok(object.stored.is_none() || array.dirty || index)
     }
 
     /// Writes what leads to the elements of an array.
@@ -123,9 +133,25 @@ impl Transaction {
         Ok(Located { class, external: None })
     }
 
-    /// Writes the chunk index of an array anew.
+    /// Writes what changed of the chunk index of an array, or all of it.
     fn write_index(&mut self, id: Id) -> Result<(IndexKind, u64)> {
-        self.release_index(id)?;
+        let chunked = self.chunked_mut(id)?;
+        if !chunked.loaded {
+            let (kind, address, chunk) = (chunked.kind, chunked.address, chunked.chunk.clone());
+            let changes = chunked.touched.clone();
+            let array = self.array(id)?.clone();
+            let shape = self.shape_of(&array, &chunk)?;
+            if let Some(updated) = index::update(&mut self.disk, kind, address, shape, &changes)? {
+                let chunked = self.chunked_mut(id)?;
+                chunked.dirty = false;
+                if chunked.address != updated.1 {
+                    chunked.address = updated.1;
+                    self.array_mut(id)?.dirty = true;
+                }
+                return Ok(updated);
+            }
+            self.load_chunks(id)?;
+        }
         let chunked = self.chunked_mut(id)?;
         let chunks = std::mem::take(&mut chunked.chunks);
         let (kind, chunk) = (chunked.kind, chunked.chunk.clone());
@@ -155,19 +181,35 @@ impl Transaction {
             None => Vec::new(),
         };
         let references = self.object(id)?.references;
-        let (keeps_links, keeps_attributes) = match &self.object(id)?.stored {
-            Some(stored) => (stored.keeps_links, stored.keeps_attributes),
-            None => (false, false),
-        };
-        match &self.object(id)?.body {
-            Body::Group(_) if keeps_links => {}
-            Body::Group(_) => messages.extend(self.link_messages(id, pass)?),
-            Body::Array(array) if array.dirty || self.object(id)?.stored.is_none() => {
-                let array = array.clone();
-                let place = located.get(&id).ok_or_else(|| Error::invalid("an array without a place"))?;
-                messages.extend(self.array_messages(&array, place, pass)?);
-            }
-            Body::Array(_) => {}
+        let object = self.object(id)?;
+        let kept = |list: fn(&Stored) -> &Vec<NewMessage>| object.stored.as_ref().map(|s| list(s).clone());
+        let keeps_attributes = object.stored.is_some() && !object.attributes_dirty;
+        let attribute_messages = kept(|s| &s.attribute_messages);
+        match &object.body {
+            Body::Group(group) => match kept(|s| &s.link_messages).filter(|_| !group.dirty) {
+                Some(kept) => messages.extend(kept),
+                None => {
+                    let has_info = messages.iter().any(|m| m.kind == kind::GROUP_INFO);
+                    let links = self.link_messages(id, pass)?;
+                    if !has_info && links.iter().any(|m| m.kind == kind::LINK_INFO) {
+                        // Version, and flags that say that nothing is estimated.
+                        messages.push(NewMessage::constant(kind::GROUP_INFO, vec![0, 0]));
+                    }
+                    messages.extend(links);
+                }
+            },
+            Body::Array(array) => match kept(|s| &s.array_messages) {
+                Some(kept) if !array.dirty => messages.extend(kept),
+                stored => {
+                    // Of a stored array extents and layout alone are new.
+                    let array = array.clone();
+                    let place = located.get(&id).ok_or_else(|| Error::invalid("an array without a place"))?;
+                    let own = self.array_messages(&array, place, pass)?.into_iter();
+                    let new =
+                        |m: &NewMessage| stored.is_none() || matches!(m.kind, kind::DATASPACE | kind::LAYOUT);
+                    messages.extend(own.filter(new));
+                }
+            },
             Body::Datatype(dtype) if self.object(id)?.stored.is_none() => {
                 let mut out = Encoder::new(self.disk.sizes());
                 message::dtype(&mut out, dtype, self.style())?;
@@ -191,8 +233,9 @@ impl Transaction {
         if prefix.version == 1 && object.tracks {
             prefix.version = 2;
         }
-        if !keeps_attributes {
-            messages.extend(self.attribute_messages(id, &prefix, &attributes, pass)?);
+        match attribute_messages.filter(|_| keeps_attributes) {
+            Some(kept) => messages.extend(kept),
+            None => messages.extend(self.attribute_messages(id, &prefix, &attributes, pass)?),
         }
         if prefix.version != 1 && references > 1 {
             let mut out = Encoder::new(self.disk.sizes());
@@ -331,7 +374,9 @@ impl Transaction {
                 AttributeValue::Kept { body, flags, .. } => (body.to_vec(), *flags),
                 AttributeValue::New { dtype, committed, space, value } => {
                     let data = match pass {
-                        Pass::Measure => vec![0; value.count(dtype.size()).saturating_mul(dtype.size())].into(),
+                        Pass::Measure => {
+                            vec![0; value.count(dtype.size()).saturating_mul(dtype.size())].into()
+                        }
                         Pass::Write => {
                             let name = attribute.name.clone();
                             self.flatten(dtype, value).context(|| format!("attribute {name}"))?

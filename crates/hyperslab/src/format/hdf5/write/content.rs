@@ -85,7 +85,9 @@ impl Transaction {
             DType::VarString { .. } => {
                 let length = to_usize(from.number()?)?;
                 let text = from.take(length)?;
-                self.heap_element(text, length, out)?;
+                // An empty text is one, and not none: it has an object without bytes.
+                let place = self.heap.insert(&mut self.disk, text)?;
+                global::element(out, count_of(length)?, Some(place));
             }
             DType::VarLen { base, .. } => {
                 let count = to_usize(from.number()?)?;
@@ -130,7 +132,9 @@ impl Transaction {
                 }
                 let written = out.len() - start;
                 if written > *size {
-                    return Err(Error::unsupported(format!("a reference in {size} bytes, {written} are needed")));
+                    return Err(Error::unsupported(format!(
+                        "a reference in {size} bytes, {written} are needed"
+                    )));
                 }
                 out.zeros(*size - written);
             }
@@ -146,8 +150,7 @@ impl Transaction {
     }
 
     fn heap_element(&mut self, bytes: &[u8], count: usize, out: &mut Encoder) -> Result<()> {
-        let items = u32::try_from(count)
-            .map_err(|_| Error::unsupported(format!("{count} items in one element of variable length")))?;
+        let items = count_of(count)?;
         let place = match bytes.is_empty() {
             true => None,
             false => Some(self.heap.insert(&mut self.disk, bytes)?),
@@ -159,7 +162,7 @@ impl Transaction {
     /// Appends a reference (specification, IV.A.2.d, class 7; and "reference encoding" of HDF5 1.12).
     fn reference(&mut self, kind: ReferenceKind, id: Id, part: &TargetPart, out: &mut Encoder) -> Result<()> {
         let address = self.address_of(id)?;
-        let early = self.options.libver == super::Libver::V18;
+        let early = self.options.libver <= super::Libver::V18;
         let wrong = |what: &str| Err(Error::unsupported(format!("{what} as a reference of another kind")));
         match (kind, part) {
             (ReferenceKind::Object, TargetPart::Object) => {
@@ -188,8 +191,9 @@ impl Transaction {
                         3
                     }
                     TargetPart::Attribute(name) => {
-                        let length = u16::try_from(name.as_bytes().len())
-                            .map_err(|_| Error::unsupported("a reference to an attribute with a long name"))?;
+                        let length = u16::try_from(name.as_bytes().len()).map_err(|_| {
+                            Error::unsupported("a reference to an attribute with a long name")
+                        })?;
                         object.u8(8).u64(address).u16(length).put(name.as_bytes());
                         4
                     }
@@ -205,6 +209,12 @@ impl Transaction {
     }
 }
 
+/// A number of items as an element has it.
+fn count_of(count: usize) -> Result<u32> {
+    u32::try_from(count)
+        .map_err(|_| Error::unsupported(format!("{count} items in one element of variable length")))
+}
+
 /// Fails unless the objects are whole and nothing is behind them, and references lead to targets of their kind.
 fn check(dtype: &DType, value: &Value) -> Result<()> {
     let Value::Objects { elements, targets } = value else { return Ok(()) };
@@ -212,7 +222,10 @@ fn check(dtype: &DType, value: &Value) -> Result<()> {
         let mut reader = Reader { rest: element };
         walk(dtype, &mut reader, targets)?;
         if !reader.rest.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidArgument, "an element that is longer than its type says"));
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "an element that is longer than its type says",
+            ));
         }
     }
     Ok(())

@@ -3,15 +3,17 @@
 use super::encoder::Encoder;
 use super::global;
 use super::index::Entry;
-use super::object::{Array, Attribute, AttributeValue, Body, Fill, Group, Id, Link, Object, Storage, Target, Value};
+use super::object::{
+    Array, Attribute, AttributeValue, Body, Fill, Group, Id, Link, Object, Storage, Target, Value,
+};
 use super::transaction::Transaction;
 use crate::codec::{BindContext, Registry, Scratch};
 use crate::dtype::{DType, ReferenceKind};
 use crate::error::{Context, Error, Result};
 use crate::format::hdf5::heap::GlobalHeap;
 use crate::format::hdf5::parse::Cursor;
-use crate::model::write::ObjectPath;
 use crate::model::HeapRef;
+use crate::model::write::ObjectPath;
 use crate::shape::{byte_count, to_usize};
 use bytes::Bytes;
 use std::collections::HashMap;

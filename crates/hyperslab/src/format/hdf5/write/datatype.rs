@@ -253,8 +253,7 @@ fn enumeration(
 }
 
 fn array(out: &mut Encoder, dtype: &DType, base: &DType, dims: &[u64], version: u8) -> Result<()> {
-    let extents: Option<Vec<u32>> =
-        dims.iter().map(|&d| u32::try_from(d).ok().filter(|&d| d > 0)).collect();
+    let extents: Option<Vec<u32>> = dims.iter().map(|&d| u32::try_from(d).ok().filter(|&d| d > 0)).collect();
     let (Some(extents), 1..=32) = (extents, dims.len()) else {
         return Err(refuse(dtype, "an array type has 1 to 32 extents, none of them zero"));
     };

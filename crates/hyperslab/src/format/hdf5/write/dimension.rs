@@ -85,7 +85,9 @@ impl Transaction {
             };
             let unlimited = self.new_dimension(path).is_some_and(|d| d.unlimited);
             if there != length && !unlimited {
-                return Err(Error::invalid(format!("an axis of {length} for the dimension {path} of {there}")));
+                return Err(Error::invalid(format!(
+                    "an axis of {length} for the dimension {path} of {there}"
+                )));
             }
         }
         Ok(())
@@ -255,7 +257,8 @@ impl Transaction {
                 Some(path) => match scales.get(path) {
                     Some(&scale) => Some(scale),
                     None => {
-                        let missing = || Error::new(ErrorKind::NotFound, format!("there is no dimension {path}"));
+                        let missing =
+                            || Error::new(ErrorKind::NotFound, format!("there is no dimension {path}"));
                         let scale = self.find(path).map_err(|_| missing())?;
                         let number = Name::from("_Netcdf4Dimid");
                         let number = self.object(scale)?.attributes.iter().find(|a| a.name == number);

@@ -91,7 +91,17 @@ impl Disk {
     /// A file in `target` whose address 0 is at `base` and whose bytes up to `end` are in use.
     pub(super) fn new(target: Arc<dyn Target>, base: u64, end: u64, sizes: Sizes) -> Self {
         let room = Room::default();
-        Disk { target, base, sizes, end, session: end, room, gathered: Vec::new(), gathered_at: 0, written: 0 }
+        Disk {
+            target,
+            base,
+            sizes,
+            end,
+            session: end,
+            room,
+            gathered: Vec::new(),
+            gathered_at: 0,
+            written: 0,
+        }
     }
 
     /// Sizes of addresses and lengths.

@@ -34,9 +34,8 @@ impl GlobalHeap {
     pub(super) fn insert(&mut self, disk: &mut Disk, object: &[u8]) -> Result<HeapRef> {
         let head = object_head(disk);
         let room = head + object.len().next_multiple_of(8);
-        let fits = |open: &Open| {
-            open.objects < MAX_OBJECTS && (open.content.len() + room) as u64 <= open.size
-        };
+        let fits =
+            |open: &Open| open.objects < MAX_OBJECTS && (open.content.len() + room) as u64 <= open.size;
         if !self.open.as_ref().is_some_and(fits) {
             self.flush(disk)?;
             let usual = if self.bytes > LARGE { LARGE } else { LEAST };

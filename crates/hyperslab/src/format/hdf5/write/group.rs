@@ -78,8 +78,7 @@ pub(super) fn compact(links: &[NewLink<'_>], next: Option<u64>, sizes: Sizes) ->
 pub(super) fn info(places: &Places, sizes: Sizes) -> Vec<NewMessage> {
     let mut out = Encoder::new(sizes);
     message::link_info(&mut out, places);
-    // Version, and flags that say that nothing is estimated.
-    vec![NewMessage::new(kind::LINK_INFO, out.finish()), NewMessage::constant(kind::GROUP_INFO, vec![0, 0])]
+    vec![NewMessage::new(kind::LINK_INFO, out.finish())]
 }
 
 /// Writes links into a fractal heap with its indexes.

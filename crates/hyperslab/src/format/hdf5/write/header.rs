@@ -81,7 +81,8 @@ impl Prefix {
 
     /// Bytes that a message takes.
     fn size(&self, message: &NewMessage) -> usize {
-        let body = if self.version == 1 { message.body.len().next_multiple_of(8) } else { message.body.len() };
+        let body =
+            if self.version == 1 { message.body.len().next_multiple_of(8) } else { message.body.len() };
         self.message_head() + body
     }
 
@@ -109,7 +110,8 @@ impl Prefix {
     }
 
     fn message(&self, out: &mut Encoder, message: &NewMessage) -> Result<()> {
-        let length = if self.version == 1 { message.body.len().next_multiple_of(8) } else { message.body.len() };
+        let length =
+            if self.version == 1 { message.body.len().next_multiple_of(8) } else { message.body.len() };
         let length = u16::try_from(length).map_err(|_| {
             let name = kind::name(message.kind);
             Error::unsupported(format!("a {name} of {length} bytes, an object header holds 65535"))
@@ -155,7 +157,12 @@ impl Prefix {
     /// Writes the header. `first` is the first block; what does not fit there goes into one that is allocated.
     ///
     /// The order of messages is kept but for those that are moved, and the messages of the first block come first.
-    pub(super) fn write(&self, disk: &mut Disk, first: (u64, u64), messages: &[NewMessage]) -> Result<Blocks> {
+    pub(super) fn write(
+        &self,
+        disk: &mut Disk,
+        first: (u64, u64),
+        messages: &[NewMessage],
+    ) -> Result<Blocks> {
         let trailer = if self.version == 1 { 0 } else { 4 };
         // The width of the length is that of the block's room, whatever fills it.
         let (width, room) = [1usize, 2, 4, 8]
@@ -212,7 +219,8 @@ impl Prefix {
         if self.version == 1 {
             // A gap too small for a message cannot be: sizes are multiples of 8, and so is a head.
             let count = messages.len() + usize::from(continuation.is_some()) + self.gaps(gap);
-            let count = u16::try_from(count).map_err(|_| Error::unsupported("65536 messages of one object"))?;
+            let count =
+                u16::try_from(count).map_err(|_| Error::unsupported("65536 messages of one object"))?;
             out.u8(1).u8(0).u16(count).u32(self.references).u32(room as u32).u32(0);
         } else {
             let code = width.ilog2() as u8;

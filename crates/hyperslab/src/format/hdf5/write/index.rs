@@ -8,7 +8,7 @@ use super::encoder::{Encoder, width_of};
 use crate::error::{Error, Result};
 use crate::format::hdf5::index::{Geometry, Grid, Slots};
 use crate::format::hdf5::message::layout::IndexKind;
-use crate::format::hdf5::parse::UNDEFINED;
+use crate::format::hdf5::parse::{Sizes, UNDEFINED};
 use crate::shape::Coord;
 use std::collections::BTreeMap;
 
@@ -88,6 +88,11 @@ impl EntryWriter {
             _ => usize::from(disk.sizes().length),
         };
         EntryWriter { width: shape.filtered.then_some(width) }
+    }
+
+    /// With lengths of as many bytes as an index has; none where chunks are not filtered.
+    pub(super) fn of_width(width: Option<usize>) -> Self {
+        EntryWriter { width }
     }
 
     pub(super) fn size(&self, disk: &Disk) -> usize {
@@ -187,19 +192,8 @@ fn numbered(slots: &Slots, chunks: &Chunks) -> Result<BTreeMap<u64, Entry>> {
 
 /// A version 1 B-tree: keys hold length, mask and the offset of the first element, and one more number that is 0.
 fn by_btree1(disk: &mut Disk, shape: Shape<'_>, chunks: &Chunks) -> Result<u64> {
-    let rank = shape.chunk.len();
-    let key = |entry: Option<&Entry>, at: &[u64]| -> Result<Vec<u8>> {
-        let mut out = Encoder::new(disk.sizes());
-        let length = u32::try_from(entry.map_or(0, |e| e.length))
-            .map_err(|_| Error::unsupported("chunks of 4 GiB in files for HDF5 1.8"))?;
-        out.u32(length).u32(entry.map_or(0, |e| e.mask));
-        for (&c, &extent) in at.iter().zip(shape.chunk) {
-            let offset = c.checked_mul(extent).ok_or_else(|| Error::unsupported("a chunk beyond 2^64"))?;
-            out.u64(offset);
-        }
-        out.u64(0);
-        Ok(out.finish())
-    };
+    let (rank, sizes) = (shape.chunk.len(), disk.sizes());
+    let key = |entry: Option<&Entry>, at: &[u64]| tree_key(sizes, entry, at, shape.chunk);
     let mut keys = chunks.iter().map(|(at, entry)| key(Some(entry), at)).collect::<Result<Vec<_>>>()?;
     // The key at the end lies behind every chunk.
     let mut end = chunks.keys().next_back().cloned().unwrap_or_default();
@@ -209,6 +203,57 @@ fn by_btree1(disk: &mut Disk, shape: Shape<'_>, chunks: &Chunks) -> Result<u64> 
     let children: Vec<u64> = chunks.values().map(|e| e.address).collect();
     let tree = btree1::TreeKind { node_type: 1, k: shape.k, key_size: 8 + 8 * (rank + 1) };
     btree1::write(disk, tree, &children, &keys, None)
+}
+
+/// The key of a chunk in a version 1 B-tree.
+pub(super) fn tree_key(sizes: Sizes, entry: Option<&Entry>, at: &[u64], chunk: &[u64]) -> Result<Vec<u8>> {
+    let mut out = Encoder::new(sizes);
+    let length = u32::try_from(entry.map_or(0, |e| e.length))
+        .map_err(|_| Error::unsupported("chunks of 4 GiB in files for HDF5 1.8"))?;
+    out.u32(length).u32(entry.map_or(0, |e| e.mask));
+    for (&c, &extent) in at.iter().zip(chunk) {
+        out.u64(c.checked_mul(extent).ok_or_else(|| Error::unsupported("a chunk beyond 2^64"))?);
+    }
+    out.u64(0);
+    Ok(out.finish())
+}
+
+/// Changes chunks of the index at `address`, `None`: removed. Gives the kind as the layout message says it and the address
+/// that the index has then; nothing if it has to be written anew.
+pub(super) fn update(
+    disk: &mut Disk,
+    kind: IndexKind,
+    address: u64,
+    shape: Shape<'_>,
+    changes: &BTreeMap<Coord, Option<Entry>>,
+) -> Result<Option<(IndexKind, u64)>> {
+    let grid = Grid::new(shape.dims, shape.max, shape.chunk, shape.element)?;
+    let slots = |slots: Slots| -> Result<super::update::Slots> {
+        let slot =
+            |at: &Coord| slots.slot(at).ok_or_else(|| Error::invalid(format!("there is no chunk {at:?}")));
+        changes.iter().map(|(at, entry)| Ok((slot(at)?, *entry))).collect()
+    };
+    let added: Option<Vec<(Coord, Entry)>> =
+        changes.iter().map(|(at, entry)| Some((at.clone(), (*entry)?))).collect();
+    match (kind, added) {
+        _ if address == UNDEFINED => Ok(None),
+        (IndexKind::FixedArray { .. }, _) => {
+            super::update::fixed_array(disk, address, shape.filtered, &slots(grid.fixed()?)?)?;
+            Ok(Some((kind, address)))
+        }
+        (IndexKind::ExtensibleArray { .. }, _) => {
+            super::update::extensible_array(disk, address, shape.filtered, &slots(grid.unlimited()?)?)?;
+            Ok(Some((kind, address)))
+        }
+        (IndexKind::BtreeV1, Some(added)) => {
+            Ok(Some((kind, super::insert::version1(disk, address, shape, &added)?)))
+        }
+        (IndexKind::BtreeV2 { .. }, Some(added)) => {
+            super::insert::version2(disk, address, shape, &added)?;
+            Ok(Some((kind, address)))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Signature, version, client and owner: what every block of an array starts with.
@@ -321,7 +366,8 @@ fn extensible_array(
     else {
         return Err(Error::invalid("the parameters of another index than an extensible array"));
     };
-    let geometry = Geometry::from_parameters(max_bits, index_elements, min_elements, min_pointers, page_bits)?;
+    let geometry =
+        Geometry::from_parameters(max_bits, index_elements, min_elements, min_pointers, page_bits)?;
     let sizes = disk.sizes();
     let (client, size) = (entries.client(), entries.size(disk));
     let header = disk.allocate(16 + 6 * u64::from(sizes.length) + u64::from(sizes.offset), 8)?;

@@ -24,7 +24,7 @@ pub(super) struct Style<'a> {
 impl Style<'_> {
     /// Whether structures of the first version are wanted.
     pub(super) fn is_early(&self) -> bool {
-        self.libver == Libver::V18
+        self.libver == Libver::Earliest
     }
 }
 

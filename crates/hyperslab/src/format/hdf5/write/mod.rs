@@ -23,7 +23,10 @@ mod global;
 mod group;
 mod header;
 mod heap;
+#[cfg(test)]
+mod history_tests;
 mod index;
+mod insert;
 mod load;
 mod local;
 mod message;
@@ -35,6 +38,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod transaction;
+mod update;
 
 pub use target::{MemoryTarget, Target};
 
@@ -54,7 +58,9 @@ use transaction::Transaction;
 /// The oldest libraries that read a new file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Libver {
-    /// HDF5 1.8 (and 1.6): structures of the first versions, but for what they cannot hold.
+    /// HDF5 1.6: structures of the first versions, but for what they cannot hold.
+    Earliest,
+    /// HDF5 1.8.
     V18,
     /// HDF5 1.10.
     #[default]
@@ -85,7 +91,7 @@ impl Hdf5Options {
 
     /// A file as netCDF-4 writes it: order tracked, so that netCDF's libraries add to it.
     pub fn netcdf4() -> Self {
-        Hdf5Options { track_order: true, ..Hdf5Options::default() }
+        Hdf5Options { libver: Libver::V18, track_order: true, ..Hdf5Options::default() }
     }
 
     /// Sets the oldest libraries that read it.
@@ -128,7 +134,9 @@ impl Hdf5Writer {
     pub fn create(target: Arc<dyn Target>, options: Hdf5Options, limits: Limits) -> Result<Self> {
         let block = options.user_block;
         if block != 0 && (block < 512 || !block.is_power_of_two()) {
-            return Err(Error::invalid(format!("a user block of {block} bytes: 0, or a power of two from 512 on")));
+            return Err(Error::invalid(format!(
+                "a user block of {block} bytes: 0, or a power of two from 512 on"
+            )));
         }
         let sizes = Sizes { offset: 8, length: 8 };
         let mut disk = disk::Disk::new(target, block, 0, sizes);
@@ -167,6 +175,15 @@ impl Hdf5Writer {
             transaction.put_attribute(root, Name::from("_NCProperties"), what)?;
         }
         Ok(Hdf5Writer { state: Mutex::new(transaction) })
+    }
+
+    /// The file in `target`, to be changed in place. New structures are of the versions that it has.
+    ///
+    /// Fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for files with structures that a change would
+    /// make untrue (shared messages, kept free space, pages, a cache image), and with
+    /// [`ErrorKind::Permission`](crate::ErrorKind::Permission) if a writer has it open.
+    pub fn edit(target: Arc<dyn Target>, limits: Limits) -> Result<Self> {
+        Ok(Hdf5Writer { state: Mutex::new(Transaction::edit(target, limits)?) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Transaction> {

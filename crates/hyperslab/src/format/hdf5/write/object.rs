@@ -1,11 +1,12 @@
 //! Objects of a file as a transaction holds them: what they will be when it is committed.
 
 use super::header::{Blocks, NewMessage, Prefix};
-use super::index::Chunks;
+use super::index::{Chunks, Entry};
 use crate::codec::FilterSpec;
 use crate::dtype::DType;
 use crate::format::hdf5::message::fill::{AllocationTime, FillTime};
 use crate::format::hdf5::message::layout::IndexKind;
+use crate::format::hdf5::parse::UNDEFINED;
 use crate::model::write::{ExternalRun, ObjectPath, TargetPart};
 use crate::model::{Dataspace, VirtualMapping};
 use crate::shape::{Coord, Name};
@@ -132,11 +133,58 @@ pub(super) struct Chunked {
     pub(super) chunk: Coord,
     pub(super) kind: IndexKind,
     pub(super) chunks: Chunks,
+    /// Whether `chunks` are all that there are. If not, those of the file are looked up when they are touched.
+    pub(super) loaded: bool,
+    /// Chunks of the file that were looked up.
+    pub(super) known: BTreeMap<Coord, Option<Entry>>,
+    /// Chunks that are not as the file has them.
+    pub(super) touched: BTreeMap<Coord, Option<Entry>>,
     /// Whether the index has to be written.
     pub(super) dirty: bool,
     /// Address of the index as it is stored.
     pub(super) address: u64,
     pub(super) edge_unfiltered: bool,
+}
+
+impl Chunked {
+    /// Chunks found in an index of `kind` that is not written yet.
+    pub(super) fn new(chunk: Coord) -> Self {
+        Chunked {
+            chunk,
+            kind: IndexKind::BtreeV1,
+            chunks: Chunks::new(),
+            loaded: true,
+            known: BTreeMap::new(),
+            touched: BTreeMap::new(),
+            dirty: true,
+            address: UNDEFINED,
+            edge_unfiltered: false,
+        }
+    }
+
+    /// A chunk, which was looked up.
+    pub(super) fn entry(&self, at: &[u64]) -> Option<Entry> {
+        if self.loaded {
+            return self.chunks.get(at).copied();
+        }
+        self.touched.get(at).or_else(|| self.known.get(at)).copied().flatten()
+    }
+
+    /// Sets or removes a chunk.
+    pub(super) fn set(&mut self, at: Coord, entry: Option<Entry>) {
+        self.dirty = true;
+        match (self.loaded, entry) {
+            (false, entry) => {
+                self.touched.insert(at, entry);
+            }
+            (true, Some(entry)) => {
+                self.chunks.insert(at, entry);
+            }
+            (true, None) => {
+                self.chunks.remove(&at);
+            }
+        }
+    }
 }
 
 /// An attribute.
@@ -168,15 +216,17 @@ pub(super) enum Body {
 #[derive(Clone, Debug)]
 pub(super) struct Stored {
     pub(super) prefix: Prefix,
-    /// Messages that are kept as they are: all but those of links, attributes, and of what changes.
+    /// Messages that are kept as they are, whatever changes.
     pub(super) messages: Vec<NewMessage>,
+    /// Those that say what the links are; kept while these do not change.
+    pub(super) link_messages: Vec<NewMessage>,
+    /// Those of attributes.
+    pub(super) attribute_messages: Vec<NewMessage>,
+    /// Extents and layout of an array.
+    pub(super) array_messages: Vec<NewMessage>,
     pub(super) blocks: Blocks,
     /// Whether links are in a symbol table, and where.
     pub(super) table: Option<super::group::Table>,
-    /// Whether the messages of links are among those kept.
-    pub(super) keeps_links: bool,
-    /// Whether the messages of attributes are among those kept.
-    pub(super) keeps_attributes: bool,
 }
 
 /// An object.
@@ -188,6 +238,8 @@ pub(super) struct Object {
     pub(super) next_attribute: u64,
     /// Whether the order of creation of attributes is tracked.
     pub(super) tracks: bool,
+    /// Whether attributes were read.
+    pub(super) attributes_loaded: bool,
     /// Whether attributes differ from what is stored.
     pub(super) attributes_dirty: bool,
     /// Hard links, and for datatypes also their users.
@@ -196,6 +248,8 @@ pub(super) struct Object {
     pub(super) references_dirty: bool,
     /// Where the first block of its header is, and how long it is.
     pub(super) place: Option<(u64, u64)>,
+    /// Why it cannot be changed, if so.
+    pub(super) refused: Option<String>,
     /// What the file has of it.
     pub(super) stored: Option<Stored>,
 }
@@ -208,10 +262,12 @@ impl Object {
             attributes: Vec::new(),
             next_attribute: 0,
             tracks,
+            attributes_loaded: true,
             attributes_dirty: true,
             references: 0,
             references_dirty: true,
             place: None,
+            refused: None,
             stored: None,
         }
     }

@@ -30,7 +30,9 @@ pub(super) fn encode(out: &mut Encoder, selection: &SpaceSelection, early: bool)
             let rank = slab.start.len();
             let count = slab.count.iter().fold(1u64, |n, c| n.saturating_mul(c.unwrap_or(1)));
             if count > MAX_BLOCKS {
-                return Err(Error::unsupported(format!("a selection of {count} blocks in files for HDF5 1.8")));
+                return Err(Error::unsupported(format!(
+                    "a selection of {count} blocks in files for HDF5 1.8"
+                )));
             }
             let mut list: Vec<(Coord, Coord)> = vec![(Coord::new(), Coord::new())];
             for axis in 0..rank {
@@ -77,7 +79,8 @@ fn spread(list: &[(Coord, Coord)], slab: &Hyperslab, axis: usize) -> Result<Vec<
 
 fn blocks(out: &mut Encoder, blocks: &[(Coord, Coord)]) -> Result<()> {
     let rank = blocks.first().map_or(1, |(low, _)| low.len());
-    let numbers: Vec<u64> = blocks.iter().flat_map(|(low, high)| low.iter().chain(high.iter()).copied()).collect();
+    let numbers: Vec<u64> =
+        blocks.iter().flat_map(|(low, high)| low.iter().chain(high.iter()).copied()).collect();
     listed(out, 2, rank, blocks.len(), &numbers)
 }
 

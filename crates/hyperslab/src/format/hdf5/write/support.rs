@@ -31,7 +31,9 @@ impl Transaction {
     fn type_support(&self, dtype: &DType) -> Result<Option<Support>> {
         match self.check_type(&self.adapted(dtype)) {
             Ok(()) => Ok(None),
-            Err(e) if e.kind() == ErrorKind::Unsupported => Ok(Some(Support::Dropped(e.message().to_owned()))),
+            Err(e) if e.kind() == ErrorKind::Unsupported => {
+                Ok(Some(Support::Dropped(e.message().to_owned())))
+            }
             Err(e) => Err(e),
         }
     }
@@ -58,7 +60,7 @@ impl Transaction {
             LayoutSpec::Chunked { shard: Some(_), .. } => {
                 Ok(Support::Mapped("chunks, each stored on its own, without shards".into()))
             }
-            LayoutSpec::Virtual(_) if self.options.libver == Libver::V18 => {
+            LayoutSpec::Virtual(_) if self.options.libver <= Libver::V18 => {
                 Ok(Support::Dropped("HDF5 1.8 has no virtual datasets".into()))
             }
             _ => Ok(Support::Kept),

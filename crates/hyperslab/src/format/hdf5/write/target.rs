@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::to_usize;
-use crate::source::{ByteRange, Latency, ReadHints, Source};
+use crate::source::{ByteRange, Latency, ReadHints, Source, WriteFile};
 use bytes::Bytes;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -105,5 +105,19 @@ impl Target for MemoryTarget {
 
     fn commit(&self) -> Result<()> {
         Ok(())
+    }
+}
+
+impl Target for WriteFile {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        WriteFile::write_at(self, offset, bytes)
+    }
+
+    fn set_len(&self, length: u64) -> Result<()> {
+        WriteFile::set_len(self, length)
+    }
+
+    fn commit(&self) -> Result<()> {
+        WriteFile::commit(self)
     }
 }

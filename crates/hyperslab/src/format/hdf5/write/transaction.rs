@@ -60,7 +60,9 @@ impl Transaction {
     }
 
     pub(super) fn object_mut(&mut self, id: Id) -> Result<&mut Object> {
-        self.objects.get_mut(id.0).ok_or_else(|| Error::invalid("an object that the transaction does not know"))
+        self.objects
+            .get_mut(id.0)
+            .ok_or_else(|| Error::invalid("an object that the transaction does not know"))
     }
 
     pub(super) fn group_mut(&mut self, id: Id) -> Result<&mut Group> {
@@ -161,7 +163,8 @@ impl Transaction {
         let Some((group, name)) = path.split() else {
             return Err(Error::new(ErrorKind::AlreadyExists, "the root group is there from the start"));
         };
-        if name.is_empty() || name.as_bytes().iter().any(|&b| b == 0 || b == b'/') || name.as_bytes() == b"." {
+        if name.is_empty() || name.as_bytes().iter().any(|&b| b == 0 || b == b'/') || name.as_bytes() == b"."
+        {
             return Err(Error::invalid(format!("{name:?} is no name of a link in HDF5")));
         }
         let group = self.find(&group)?;
@@ -173,7 +176,12 @@ impl Transaction {
     }
 
     /// Adds a link, in a place that is known to be free.
-    pub(super) fn link(&mut self, (group, name): (Id, Name), target: Target, order: Option<i64>) -> Result<()> {
+    pub(super) fn link(
+        &mut self,
+        (group, name): (Id, Name),
+        target: Target,
+        order: Option<i64>,
+    ) -> Result<()> {
         if let Target::Object(id) = target {
             self.refer(id, 1)?;
         }
@@ -270,6 +278,11 @@ impl Transaction {
         let count = if space.is_null() { 0 } else { element_count(space.dims())? };
         let value = self.value(&dtype, count, &content)?;
         let committed = self.committed(committed.as_ref(), &dtype)?;
+        let bytes = value.count(dtype.size()).saturating_mul(dtype.size());
+        if self.object(id)?.stored.as_ref().is_some_and(|s| s.prefix.version == 1) && bytes > 60_000 {
+            let text = format!("{bytes} bytes of an attribute of an object with a header of version 1");
+            return Err(Error::unsupported(text).hint("write the file anew for HDF5 1.8 or later"));
+        }
         self.put_attribute(id, name, AttributeValue::New { dtype, committed, space, value })
     }
 
@@ -295,8 +308,10 @@ impl Transaction {
 
     /// Gives up what an attribute used.
     pub(super) fn forget_attribute(&mut self, what: Option<&AttributeValue>) -> Result<()> {
-        if let Some(AttributeValue::New { committed: Some(id), .. } | AttributeValue::Kept { committed: Some(id), .. }) =
-            what
+        if let Some(
+            AttributeValue::New { committed: Some(id), .. }
+            | AttributeValue::Kept { committed: Some(id), .. },
+        ) = what
         {
             self.unlink(*id)?;
         }
@@ -334,7 +349,9 @@ impl Transaction {
             _ => &[],
         };
         if texts.iter().any(|t| t.is_empty() || t.as_bytes().contains(&0) || t.as_bytes().len() > 0x7fff) {
-            return Err(Error::invalid(format!("{path}: a link leads to a text of 1 to 32767 bytes, without NUL")));
+            return Err(Error::invalid(format!(
+                "{path}: a link leads to a text of 1 to 32767 bytes, without NUL"
+            )));
         }
         self.link(place, target, None)
     }
@@ -440,7 +457,7 @@ impl Transaction {
 
     /// Whether groups are of the old style.
     pub(super) fn is_early(&self) -> bool {
-        self.options.libver == Libver::V18
+        self.options.libver == Libver::Earliest
     }
 }
 

@@ -1,0 +1,238 @@
+//! What is written here, the HDF5 library reads, and adds to.
+
+use crate::report;
+use conformance::{reference, rewrite};
+use hyperslab::Limits;
+use hyperslab::codec::Scratch;
+use hyperslab::dtype::{ByteOrder, DType, IntegerType};
+use hyperslab::format::hdf5::write::{Hdf5Options, Hdf5Writer, Libver};
+use hyperslab::model::write::{
+    ArraySpec, AttributeSpec, Change, Content, EncodedChunk, HierarchyWriter, LayoutSpec, LinkSpec,
+    ObjectPath,
+};
+use hyperslab::model::{ChunkGrid, Dataspace, NodeKind};
+use hyperslab::shape::Coord;
+use hyperslab::source::{WriteFile, WriteOptions};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+/// Runs a script over a list; gives the list that it prints.
+fn script(name: &str, folder: &Path, list: &[Value]) -> Vec<String> {
+    let pairs = folder.join("pairs.json");
+    std::fs::write(&pairs, serde_json::to_vec(list).expect("JSON")).expect("a list");
+    let script = conformance::tool::root().join("crates/conformance/python").join(name);
+    let output = Command::new(reference::python()).arg(script).arg(&pairs).output().expect("Python starts");
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    let wrong: Vec<Value> = serde_json::from_slice(&output.stdout).expect("a list");
+    wrong.iter().map(|w| w.as_str().unwrap_or_default().to_owned()).collect()
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = conformance::tool::root().join("target/written").join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+fn write_anew(from: &Path, to: &Path, options: Hdf5Options) -> hyperslab::Result<Vec<String>> {
+    let file = hyperslab::open(from.to_str().expect("text"))?;
+    let target = Arc::new(WriteFile::create(to, &WriteOptions::new())?);
+    let mut writer: Box<dyn hyperslab::model::write::HierarchyWriter> =
+        Box::new(Hdf5Writer::create(target, options, Limits::default())?);
+    let left_out = rewrite::rewrite(&file, writer.as_mut())?;
+    writer.commit()?;
+    Ok(left_out)
+}
+
+#[test]
+fn every_feature_is_written_as_the_library_reads_it() {
+    let matrix = reference::generated("matrix.py", &[]);
+    let libvers = [
+        ("earliest", Libver::Earliest),
+        ("v18", Libver::V18),
+        ("v110", Libver::V110),
+        ("latest", Libver::Latest),
+    ];
+    let mut wrong = Vec::new();
+    let mut total = 0;
+    for (label, libver) in libvers {
+        let folder = folder(label);
+        for entry in std::fs::read_dir(&matrix).expect("the matrix") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_none_or(|e| e != "h5" && e != "hdf5") {
+                let _ = std::fs::copy(&path, folder.join(path.file_name().expect("a name")));
+            }
+        }
+        let mut pairs = Vec::new();
+        let mut names: Vec<PathBuf> =
+            std::fs::read_dir(&matrix).expect("the matrix").map(|e| e.expect("an entry").path()).collect();
+        names.sort();
+        for from in names.iter().filter(|p| p.extension().is_some_and(|e| e == "h5")) {
+            let name = from.file_stem().expect("a name").to_string_lossy().into_owned();
+            let to = folder.join(from.file_name().expect("a name"));
+            total += 1;
+            let track = label == "latest";
+            let options = Hdf5Options::new().with_libver(libver).with_track_order(track);
+            match write_anew(from, &to, options) {
+                Ok(left_out) => {
+                    left_out.iter().for_each(|l| eprintln!("{label}/{name}: left out {l}"));
+                    let paths: Vec<String> =
+                        left_out.iter().map(|l| l.split(':').next().unwrap_or(l).to_owned()).collect();
+                    pairs.push(serde_json::json!([format!("{label}/{name}"), from, to, paths]));
+                }
+                Err(e) => wrong.push(format!("{label}/{name}: {e}")),
+            }
+        }
+        wrong.extend(script("hdf5_write.py", &folder, &pairs));
+    }
+    report("written HDF5", total, &wrong);
+}
+
+fn path(text: &str) -> ObjectPath {
+    ObjectPath::parse(text).expect("a path")
+}
+
+fn number(value: i32) -> (DType, Content) {
+    let dtype = DType::Integer(IntegerType::new(4, ByteOrder::Little, true));
+    (dtype, Content::Fixed(value.to_le_bytes().to_vec().into()))
+}
+
+/// Sets 12 attributes on an object, so that they move to a heap where one is in use.
+fn attributes(writer: &mut dyn HierarchyWriter, object: &ObjectPath) -> hyperslab::Result<()> {
+    for i in 0..12 {
+        let (dtype, content) = number(i);
+        let name = format!("edited {i}").as_str().into();
+        let attribute = AttributeSpec { name, dtype, committed: None, space: Dataspace::Scalar, content };
+        writer.apply(Change::SetAttribute { object: object.clone(), attribute })?;
+    }
+    Ok(())
+}
+
+/// Changes a file in every way. Gives the arrays that grew and by how many rows.
+fn edit(to: &Path) -> hyperslab::Result<Vec<(String, u64)>> {
+    let file = hyperslab::open(to.to_str().expect("text"))?;
+    let mut paths: Vec<(String, bool)> = file
+        .paths()
+        .into_iter()
+        .map(|(node, path)| (path, file.hierarchy().kind(&node).is_ok_and(|k| k == NodeKind::Array)))
+        .collect();
+    paths.sort();
+    let target = Arc::new(WriteFile::edit(to, &WriteOptions::new())?);
+    let mut writer: Box<dyn HierarchyWriter> = Box::new(Hdf5Writer::edit(target, Limits::default())?);
+    let mut grown = Vec::new();
+    let w = writer.as_mut();
+    w.apply(Change::CreateGroup { path: path("edited") })?;
+    for i in 0..20 {
+        let (dtype, content) = number(i);
+        let at = path(&format!("edited/d{i}"));
+        let mut spec = ArraySpec::new(dtype, Dataspace::Scalar);
+        if i % 2 == 0 {
+            spec.layout = LayoutSpec::Compact;
+        }
+        w.apply(Change::CreateArray { path: at.clone(), spec: Box::new(spec) })?;
+        let Content::Fixed(bytes) = content else { continue };
+        w.write_chunks(&at, vec![EncodedChunk { coord: Coord::new(), bytes: Some(bytes), mask: 0 }])?;
+    }
+    w.apply(Change::Delete { path: path("edited/d3") })?;
+    w.apply(Change::Rename { from: path("edited/d4"), to: path("edited/moved") })?;
+    w.apply(Change::CopyObject { from: path("edited/d5"), to: path("edited/copied") })?;
+    let first = paths.iter().find(|(p, is_array)| *is_array && !p.contains("hex:"));
+    if let Some((first, _)) = first {
+        w.apply(Change::CreateLink { path: path("edited/hard"), link: LinkSpec::Hard(path(first)) })?;
+        w.apply(Change::CreateLink {
+            path: path("edited/soft"),
+            link: LinkSpec::Soft(first.as_str().into()),
+        })?;
+    }
+    for (at, is_array) in paths {
+        let here = path(&at);
+        attributes(w, &here)?;
+        w.apply(Change::DeleteAttribute { object: here.clone(), name: "edited 3".into() })?;
+        if !is_array {
+            continue;
+        }
+        let array = file.array(&at)?;
+        let (ChunkGrid::Regular(_), Dataspace::Simple { dims, max }) =
+            (&array.meta().grid, &array.meta().space)
+        else {
+            continue;
+        };
+        if max.first() != Some(&None) || !matches!(array.dtype(), DType::Integer(t) if t.is_whole()) {
+            continue;
+        }
+        let mut shape = dims.clone();
+        let rows = 2 * array.meta().chunk_shape()[0] + 1;
+        shape[0] += rows;
+        if w.apply(Change::Resize { array: here.clone(), shape }).is_err() {
+            continue;
+        }
+        // New rows of ones, in chunks that hold nothing else.
+        let layout = w.layout(&here)?;
+        let from = dims[0].div_ceil(layout.chunk[0]);
+        let size: u64 = layout.chunk.iter().product();
+        let mut element = vec![0; layout.dtype.size()];
+        let big = matches!(&layout.dtype, DType::Integer(t) if t.order == ByteOrder::Big);
+        let at_one = if big { element.len() - 1 } else { 0 };
+        element[at_one] = 1;
+        let plain: Vec<u8> = element.repeat(size as usize);
+        let mut bytes = Vec::new();
+        let Ok(mask) = layout.pipeline.encode(&plain, &mut bytes, &mut Scratch::default()) else { continue };
+        let grid = layout.grid();
+        let mut chunks = Vec::new();
+        for n in 0..layout.count()? {
+            let mut coord: Coord = grid.as_slice().into();
+            let mut rest = n;
+            for c in coord.iter_mut().rev() {
+                let extent = *c;
+                *c = rest % extent;
+                rest /= extent;
+            }
+            if coord[0] >= from {
+                chunks.push(EncodedChunk { coord, bytes: Some(bytes.clone().into()), mask });
+            }
+        }
+        w.write_chunks(&here, chunks)?;
+        grown.push((at, from * layout.chunk[0]));
+    }
+    writer.commit()?;
+    let file = hyperslab::open(to.to_str().expect("text"))?;
+    let mut faults = Vec::new();
+    file.check(&mut |f| faults.push(f.error));
+    match faults.pop() {
+        Some(e) => Err(e),
+        None => Ok(grown),
+    }
+}
+
+#[test]
+fn files_of_the_library_are_changed_in_place() {
+    let matrix = reference::generated("matrix.py", &[]);
+    let folder = folder("edited");
+    let mut names: Vec<PathBuf> =
+        std::fs::read_dir(&matrix).expect("the matrix").map(|e| e.expect("an entry").path()).collect();
+    names.sort();
+    for from in &names {
+        std::fs::copy(from, folder.join(from.file_name().expect("a name"))).expect("a copy");
+    }
+    let (mut pairs, mut wrong, mut total) = (Vec::new(), Vec::new(), 0);
+    for from in names.iter().filter(|p| p.extension().is_some_and(|e| e == "h5")) {
+        let name = from.file_stem().expect("a name").to_string_lossy().into_owned();
+        let to = folder.join(from.file_name().expect("a name"));
+        total += 1;
+        match edit(&to) {
+            Ok(grown) => pairs.push(serde_json::json!([name, from, to, grown])),
+            Err(e) if e.kind() == hyperslab::ErrorKind::Unsupported => {
+                eprintln!("{name}: refused: {e}");
+                let same = std::fs::read(from).expect("the file") == std::fs::read(&to).expect("the copy");
+                if !same {
+                    wrong.push(format!("{name}: refused, but changed"));
+                }
+            }
+            Err(e) => wrong.push(format!("{name}: {e}")),
+        }
+    }
+    wrong.extend(script("hdf5_edit.py", &folder, &pairs));
+    report("edited HDF5", total, &wrong);
+}
