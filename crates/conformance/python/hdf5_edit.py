@@ -50,12 +50,12 @@ def compare(name, original, edited, grown):
             wrong.append(f"{name}: {path}: {old} became {new}"[:600])
     with h5py.File(edited, "r") as g:
         names = {f"d{i}" for i in range(20) if i not in (3, 4)} | {"moved", "copied"}
-        there = set(g["edited"])
+        there = set(g["~edited"])
         if not names <= there or not there <= names | {"hard", "soft"}:
             wrong.append(f"{name}: the group has {sorted(there)}")
         values = {f"d{i}": i for i in range(20) if i not in (3, 4)} | {"moved": 4, "copied": 5}
         for n, v in values.items():
-            if g["edited"][n][()] != v:
+            if g["~edited"][n][()] != v:
                 wrong.append(f"{name}: edited/{n} is another value")
     return wrong
 

@@ -3,16 +3,16 @@
 use crate::report;
 use conformance::{reference, rewrite};
 use hyperslab::Limits;
-use hyperslab::codec::Scratch;
-use hyperslab::dtype::{ByteOrder, DType, IntegerType};
+use hyperslab::codec::{FilterSpec, Scratch};
+use hyperslab::dtype::{ByteOrder, CharSet, DType, IntegerType, StringPadding};
 use hyperslab::format::hdf5::write::{Hdf5Options, Hdf5Writer, Libver};
 use hyperslab::model::write::{
     ArraySpec, AttributeSpec, Change, Content, EncodedChunk, HierarchyWriter, LayoutSpec, LinkSpec,
     ObjectPath,
 };
-use hyperslab::model::{ChunkGrid, Dataspace, NodeKind};
+use hyperslab::model::{ChunkGrid, Dataspace, Dimension, NodeKind};
 use hyperslab::shape::Coord;
-use hyperslab::source::{WriteFile, WriteOptions};
+use hyperslab::source::{SyncPolicy, WriteFile, WriteOptions};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -123,10 +123,10 @@ fn edit(to: &Path) -> hyperslab::Result<Vec<(String, u64)>> {
     let mut writer: Box<dyn HierarchyWriter> = Box::new(Hdf5Writer::edit(target, Limits::default())?);
     let mut grown = Vec::new();
     let w = writer.as_mut();
-    w.apply(Change::CreateGroup { path: path("edited") })?;
+    w.apply(Change::CreateGroup { path: path("~edited") })?;
     for i in 0..20 {
         let (dtype, content) = number(i);
-        let at = path(&format!("edited/d{i}"));
+        let at = path(&format!("~edited/d{i}"));
         let mut spec = ArraySpec::new(dtype, Dataspace::Scalar);
         if i % 2 == 0 {
             spec.layout = LayoutSpec::Compact;
@@ -135,14 +135,14 @@ fn edit(to: &Path) -> hyperslab::Result<Vec<(String, u64)>> {
         let Content::Fixed(bytes) = content else { continue };
         w.write_chunks(&at, vec![EncodedChunk { coord: Coord::new(), bytes: Some(bytes), mask: 0 }])?;
     }
-    w.apply(Change::Delete { path: path("edited/d3") })?;
-    w.apply(Change::Rename { from: path("edited/d4"), to: path("edited/moved") })?;
-    w.apply(Change::CopyObject { from: path("edited/d5"), to: path("edited/copied") })?;
+    w.apply(Change::Delete { path: path("~edited/d3") })?;
+    w.apply(Change::Rename { from: path("~edited/d4"), to: path("~edited/moved") })?;
+    w.apply(Change::CopyObject { from: path("~edited/d5"), to: path("~edited/copied") })?;
     let first = paths.iter().find(|(p, is_array)| *is_array && !p.contains("hex:"));
     if let Some((first, _)) = first {
-        w.apply(Change::CreateLink { path: path("edited/hard"), link: LinkSpec::Hard(path(first)) })?;
+        w.apply(Change::CreateLink { path: path("~edited/hard"), link: LinkSpec::Hard(path(first)) })?;
         w.apply(Change::CreateLink {
-            path: path("edited/soft"),
+            path: path("~edited/soft"),
             link: LinkSpec::Soft(first.as_str().into()),
         })?;
     }
@@ -235,4 +235,164 @@ fn files_of_the_library_are_changed_in_place() {
     }
     wrong.extend(script("hdf5_edit.py", &folder, &pairs));
     report("edited HDF5", total, &wrong);
+}
+
+fn dimension(writer: &mut dyn HierarchyWriter, group: &str, name: &str, length: u64, unlimited: bool) {
+    let dimension = Dimension { name: name.into(), length, unlimited };
+    writer.apply(Change::CreateDimension { group: path(group), dimension }).expect("a dimension");
+}
+
+/// An array of integers over dimensions of the file, filled with what `value` says.
+fn variable(
+    writer: &mut dyn HierarchyWriter,
+    at: &str,
+    axes: &[(&str, u64, bool)],
+    value: impl Fn(u64) -> i32,
+) {
+    let dtype = DType::Integer(IntegerType::new(4, ByteOrder::Little, true));
+    let dims: Vec<u64> = axes.iter().map(|a| a.1).collect();
+    let max = axes.iter().map(|a| (!a.2).then_some(a.1)).collect();
+    let mut spec = ArraySpec::new(dtype, Dataspace::Simple { dims: dims.clone(), max });
+    if axes.iter().any(|a| a.2) {
+        let chunk = axes.iter().map(|a| if a.2 { 1 } else { a.1 }).collect();
+        spec.layout = LayoutSpec::Chunked { chunk, shard: None };
+    }
+    spec.dimensions = axes.iter().map(|a| Some(path(a.0))).collect();
+    let at = path(at);
+    writer.apply(Change::CreateArray { path: at.clone(), spec: Box::new(spec) }).expect("an array");
+    write_all(writer, &at, value);
+}
+
+/// Writes every chunk of an array whose chunks are whole rows.
+fn write_all(writer: &mut dyn HierarchyWriter, at: &ObjectPath, value: impl Fn(u64) -> i32) {
+    let layout = writer.layout(at).expect("a layout");
+    let grid = layout.grid();
+    let mut chunks = Vec::new();
+    let size: u64 = layout.chunk.iter().product();
+    for n in 0..layout.count().expect("chunks") {
+        let mut coord: Coord = grid.as_slice().into();
+        let mut rest = n;
+        for c in coord.iter_mut().rev() {
+            let extent = *c;
+            *c = rest % extent;
+            rest /= extent;
+        }
+        let bytes: Vec<u8> = (n * size..(n + 1) * size).flat_map(|i| value(i).to_le_bytes()).collect();
+        chunks.push(EncodedChunk { coord, bytes: Some(bytes.into()), mask: 0 });
+    }
+    writer.write_chunks(at, chunks).expect("chunks are written");
+}
+
+#[test]
+fn netcdf_reads_and_grows_what_is_written() {
+    let folder = folder("netcdf");
+    let file = folder.join("new.nc");
+    let target = Arc::new(WriteFile::create(&file, &WriteOptions::new()).expect("a file"));
+    let options = Hdf5Options::netcdf4().with_properties("version=2,hyperslab=0.1");
+    let writer = Hdf5Writer::create(target, options, Limits::default()).expect("a writer");
+    let mut writer: Box<dyn HierarchyWriter> = Box::new(writer);
+    let w = writer.as_mut();
+    dimension(w, "/", "t", 2, true);
+    dimension(w, "/", "x", 4, false);
+    dimension(w, "/", "lonely", 3, false);
+    variable(w, "x", &[("x", 4, false)], |i| 10 * i as i32);
+    variable(w, "temp", &[("t", 2, true), ("x", 4, false)], |i| i as i32);
+    variable(w, "deep", &[("t", 2, true), ("x", 4, false), ("t", 2, true)], |_| 0);
+    // Called as a dimension, and not of it.
+    variable(w, "lonely", &[("x", 4, false)], |_| 1);
+    w.apply(Change::CreateGroup { path: path("g") }).expect("a group");
+    dimension(w, "g", "z", 5, false);
+    variable(w, "g/v", &[("x", 4, false), ("g/z", 5, false)], |_| 3);
+    let attribute = AttributeSpec {
+        name: "units".into(),
+        dtype: DType::VarString { size: 16, padding: StringPadding::NullTerminated, charset: CharSet::Utf8 },
+        committed: None,
+        space: Dataspace::Scalar,
+        content: Content::text(b"K"),
+    };
+    w.apply(Change::SetAttribute { object: path("temp"), attribute }).expect("an attribute");
+    writer.commit().expect("a commit");
+    let mut wrong = script("hdf5_netcdf.py", &folder, &[serde_json::json!(["new", file])]);
+    if wrong.is_empty() {
+        let target = Arc::new(WriteFile::edit(&file, &WriteOptions::new()).expect("a file"));
+        let writer = Hdf5Writer::edit(target, Limits::default()).expect("a writer");
+        let mut writer: Box<dyn HierarchyWriter> = Box::new(writer);
+        let w = writer.as_mut();
+        w.apply(Change::Resize { array: path("temp"), shape: vec![6, 4] }).expect("more rows");
+        let layout = w.layout(&path("temp")).expect("a layout");
+        let row: Vec<u8> = [9i32; 4].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let coord: Coord = [5 / layout.chunk[0], 0].as_slice().into();
+        w.write_chunks(&path("temp"), vec![EncodedChunk { coord, bytes: Some(row.into()), mask: 0 }])
+            .expect("a row");
+        w.apply(Change::Resize { array: path("t"), shape: vec![6] }).expect("a longer dimension");
+        dimension(w, "/", "n", 2, false);
+        variable(w, "late", &[("t", 6, true), ("added", 6, false), ("n", 2, false)], |_| 5);
+        writer.commit().expect("a commit");
+        wrong = script("hdf5_netcdf.py", &folder, &[serde_json::json!(["grown", file])]);
+    }
+    report("written netCDF-4", 2, &wrong);
+}
+
+#[test]
+fn arrays_that_grow_in_many_sessions_stay_whole() {
+    let folder = folder("rows");
+    let (mut list, mut wrong) = (Vec::new(), Vec::new());
+    let durable = WriteOptions::new().with_sync(SyncPolicy::None);
+    for (label, libver) in [("earliest", Libver::Earliest), ("v110", Libver::V110)] {
+        let file = folder.join(format!("{label}.h5"));
+        let target = Arc::new(WriteFile::create(&file, &durable).expect("a file"));
+        let options = Hdf5Options::new().with_libver(libver);
+        let mut writer: Box<dyn HierarchyWriter> =
+            Box::new(Hdf5Writer::create(target, options, Limits::default()).expect("a writer"));
+        // A version 1 B-tree in the earliest file, else an extensible array and a version 2 B-tree.
+        let arrays = [("line", vec![None]), ("plane", vec![None, None]), ("filtered", vec![None, Some(2)])];
+        for (name, max) in &arrays {
+            let (dtype, _) = number(0);
+            let dims: Vec<u64> = max.iter().enumerate().map(|(axis, _)| u64::from(axis > 0) * 2).collect();
+            let mut spec = ArraySpec::new(dtype, Dataspace::Simple { dims, max: max.clone() });
+            let chunk = max.iter().map(|_| 1).collect();
+            spec.layout = LayoutSpec::Chunked { chunk, shard: None };
+            if *name == "filtered" {
+                let parameters = vec![4];
+                spec.filters =
+                    vec![FilterSpec::Hdf5 { id: 2, flags: 0, name: Default::default(), parameters }];
+            }
+            writer.apply(Change::CreateArray { path: path(name), spec: Box::new(spec) }).expect("an array");
+        }
+        writer.commit().expect("a commit");
+        let (mut rows, mut lengths) = (0, Vec::new());
+        for session in 0..50u64 {
+            let target = Arc::new(WriteFile::edit(&file, &durable).expect("a file"));
+            let mut writer: Box<dyn HierarchyWriter> =
+                Box::new(Hdf5Writer::edit(target, Limits::default()).expect("a writer"));
+            let more = 1 + session * 7 % 90;
+            for (name, max) in &arrays {
+                let at = path(name);
+                let mut shape = vec![rows + more];
+                shape.extend(max.iter().skip(1).map(|_| 2));
+                writer.apply(Change::Resize { array: at.clone(), shape }).expect("more rows");
+                let chunk = |row: u64, column: u64| EncodedChunk {
+                    coord: [row, column].iter().take(max.len()).copied().collect(),
+                    bytes: Some((row as i32).to_le_bytes().to_vec().into()),
+                    mask: 0,
+                };
+                let columns = if max.len() == 1 { 1 } else { 2 };
+                let chunks = (rows..rows + more).flat_map(|r| (0..columns).map(move |c| (r, c)));
+                // From behind, as any order will do.
+                let chunks = chunks.rev().map(|(r, c)| chunk(r, c)).collect();
+                writer.write_chunks(&at, chunks).expect("chunks are written");
+            }
+            writer.commit().expect("a commit");
+            rows += more;
+            lengths.push(std::fs::metadata(&file).expect("the file").len());
+        }
+        // Written anew each time, the indexes alone would take many times as much.
+        let length = lengths.last().copied().unwrap_or(0);
+        if length > 400_000 {
+            wrong.push(format!("{label}: {length} bytes for {rows} rows"));
+        }
+        list.push(serde_json::json!(["rows", file]));
+    }
+    wrong.extend(script("hdf5_netcdf.py", &folder, &list));
+    report("arrays that grow", list.len(), &wrong);
 }

@@ -451,7 +451,7 @@ impl Transaction {
 
     /// The bytes of a chunk of nothing but the fill value.
     fn fill_chunk(&mut self, id: Id, layout: &WriteLayout, coord: &[u64]) -> Result<Bytes> {
-        let array = self.array(id)?.clone_meta();
+        let array = self.array(id)?.meta();
         let element = self.fill_bytes(&array)?;
         let bytes = byte_count(&layout.extent_of(coord), layout.dtype.size())?;
         Ok(repeated(&element, bytes, layout.dtype.size())?.into())
@@ -547,7 +547,7 @@ impl Transaction {
     pub(super) fn complete(&mut self, id: Id) -> Result<()> {
         let array = self.array(id)?;
         let early = array.allocation == AllocationTime::Early && self.object(id)?.stored.is_none();
-        let meta = array.clone_meta();
+        let meta = array.meta();
         let layout_of = |chunk: Vec<u64>, cut_edges| WriteLayout {
             dtype: meta.dtype.clone(),
             shape: meta.space.dims().to_vec(),
@@ -653,7 +653,7 @@ impl Transaction {
     /// Gives up what lies beyond `shape`: whole chunks, and the elements of chunks at the edge, which become fill values.
     fn cut(&mut self, id: Id, shape: &[u64]) -> Result<()> {
         let array = self.array(id)?;
-        let meta = array.clone_meta();
+        let meta = array.meta();
         let old = array.space.dims().to_vec();
         let chunk = self.chunked_mut(id)?.chunk.clone();
         let beyond =
@@ -763,21 +763,17 @@ fn coordinates(grid: &[u64]) -> Result<impl Iterator<Item = Coord>> {
 
 impl Array {
     /// The same array without what its storage holds.
-    fn clone_meta(&self) -> Array {
-        Array { storage: Storage::Compact(Vec::new()), ..Array::without_storage(self) }
-    }
-
-    fn without_storage(array: &Array) -> Array {
+    pub(super) fn meta(&self) -> Array {
         Array {
-            dtype: array.dtype.clone(),
-            committed: array.committed,
-            space: array.space.clone(),
-            fill: array.fill.clone(),
-            fill_time: array.fill_time,
-            allocation: array.allocation,
-            filters: array.filters.clone(),
+            dtype: self.dtype.clone(),
+            committed: self.committed,
+            space: self.space.clone(),
+            fill: self.fill.clone(),
+            fill_time: self.fill_time,
+            allocation: self.allocation,
+            filters: self.filters.clone(),
             storage: Storage::Compact(Vec::new()),
-            version: array.version,
+            version: self.version,
             dimensions: Vec::new(),
             dirty: false,
         }

@@ -139,7 +139,7 @@ impl Transaction {
         if !chunked.loaded {
             let (kind, address, chunk) = (chunked.kind, chunked.address, chunked.chunk.clone());
             let changes = chunked.touched.clone();
-            let array = self.array(id)?.clone();
+            let array = self.array(id)?.meta();
             let shape = self.shape_of(&array, &chunk)?;
             if let Some(updated) = index::update(&mut self.disk, kind, address, shape, &changes)? {
                 let chunked = self.chunked_mut(id)?;
@@ -155,7 +155,7 @@ impl Transaction {
         let chunked = self.chunked_mut(id)?;
         let chunks = std::mem::take(&mut chunked.chunks);
         let (kind, chunk) = (chunked.kind, chunked.chunk.clone());
-        let array = self.array(id)?.clone();
+        let array = self.array(id)?.meta();
         let written = self
             .shape_of(&array, &chunk)
             .and_then(|shape| index::write(&mut self.disk, kind, shape, &chunks));
@@ -202,7 +202,7 @@ impl Transaction {
                 Some(kept) if !array.dirty => messages.extend(kept),
                 stored => {
                     // Of a stored array extents and layout alone are new.
-                    let array = array.clone();
+                    let array = array.meta();
                     let place = located.get(&id).ok_or_else(|| Error::invalid("an array without a place"))?;
                     let own = self.array_messages(&array, place, pass)?.into_iter();
                     let new =

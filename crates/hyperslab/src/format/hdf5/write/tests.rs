@@ -258,3 +258,205 @@ fn the_same_changes_give_the_same_bytes() {
     };
     assert_eq!(make(), make());
 }
+
+fn text_type() -> DType {
+    DType::VarString { size: 16, padding: StringPadding::NullTerminated, charset: CharSet::Utf8 }
+}
+
+fn set(w: &mut Hdf5Writer, object: &str, name: &str, text: &str) {
+    let attribute = AttributeSpec {
+        name: Name::from(name),
+        dtype: text_type(),
+        committed: None,
+        space: Dataspace::Scalar,
+        content: Content::text(text.as_bytes()),
+    };
+    w.apply(Change::SetAttribute { object: path(object), attribute }).unwrap();
+}
+
+fn text_of(file: &dyn Hierarchy, node: &NodeId, name: &str) -> String {
+    let all = file.attributes(node).unwrap().into_iter().map(|a| a.map_err(|(_, e)| e).unwrap());
+    let attribute = all.into_iter().find(|a| a.name == Name::from(name)).unwrap();
+    let elements =
+        crate::model::Elements::decode(file, &attribute.dtype, attribute.data, 1, 1 << 20).unwrap();
+    elements.value(0).unwrap().as_str().unwrap().to_owned()
+}
+
+fn edited(bytes: Vec<u8>, edit: impl FnOnce(&mut Hdf5Writer)) -> (Vec<u8>, Arc<dyn Hierarchy>) {
+    let target = Arc::new(MemoryTarget::new(bytes));
+    let mut writer = Hdf5Writer::edit(target.clone(), Limits::default()).unwrap();
+    edit(&mut writer);
+    Box::new(writer).commit().unwrap();
+    let bytes = target.bytes();
+    let source = Arc::new(MemorySource::new(bytes.clone(), "test"));
+    (bytes, format::open(source, Neighbours::default(), Limits::default()).unwrap())
+}
+
+/// Users that the header of an object counts.
+fn references(bytes: &[u8], node: &NodeId) -> u32 {
+    let NodeId::Address(address) = node else { panic!() };
+    let space = crate::format::hdf5::test_space::space(bytes);
+    let header = crate::format::hdf5::object::Header::open(&space, *address).unwrap();
+    match header.find(crate::format::hdf5::message::kind::REFERENCE_COUNT) {
+        Some(message) => u32::from_le_bytes(message.bytes[1..5].try_into().unwrap()),
+        None => header.references,
+    }
+}
+
+#[test]
+fn committed_types_count_their_users() {
+    for libver in ALL {
+        let (bytes, file) = written(Hdf5Options::new().with_libver(libver), |w| {
+            w.apply(Change::CommitType { path: path("type"), dtype: i32le() }).unwrap();
+            for name in ["a", "b"] {
+                let mut spec = ArraySpec::new(i32le(), fixed(&[2]));
+                spec.committed = Some(path("type"));
+                w.apply(Change::CreateArray { path: path(name), spec: Box::new(spec) }).unwrap();
+            }
+            let attribute = AttributeSpec {
+                name: Name::from("typed"),
+                dtype: i32le(),
+                committed: Some(path("type")),
+                space: Dataspace::Scalar,
+                content: Content::Fixed(vec![1, 0, 0, 0].into()),
+            };
+            w.apply(Change::SetAttribute { object: path("a"), attribute }).unwrap();
+        });
+        check(file.as_ref());
+        let node = at(file.as_ref(), "type");
+        assert_eq!(references(&bytes, &node), 4);
+        // The type outlives its name while it is used.
+        let (bytes, file) = edited(bytes, |w| {
+            w.apply(Change::Delete { path: path("type") }).unwrap();
+            w.apply(Change::Delete { path: path("a") }).unwrap();
+        });
+        check(file.as_ref());
+        assert_eq!(references(&bytes, &node), 1);
+        let (meta, _) = file.array(&at(file.as_ref(), "b")).unwrap();
+        assert_eq!(meta.dtype, i32le());
+    }
+}
+
+#[test]
+fn hard_links_keep_an_object_until_the_last_is_gone() {
+    for libver in ALL {
+        let (bytes, file) = written(Hdf5Options::new().with_libver(libver), |w| {
+            w.apply(Change::CreateGroup { path: path("a") }).unwrap();
+            set(w, "a", "text", "kept");
+            w.apply(Change::CreateLink { path: path("b"), link: LinkSpec::Hard(path("a")) }).unwrap();
+        });
+        let node = at(file.as_ref(), "a");
+        assert_eq!((references(&bytes, &node), at(file.as_ref(), "b")), (2, node.clone()));
+        let (bytes, file) = edited(bytes, |w| w.apply(Change::Delete { path: path("a") }).unwrap());
+        assert_eq!((references(&bytes, &node), at(file.as_ref(), "b")), (1, node.clone()));
+        assert_eq!(text_of(file.as_ref(), &node, "text"), "kept");
+        let (_, file) = edited(bytes, |w| w.apply(Change::Delete { path: path("b") }).unwrap());
+        assert!(file.links(&file.root()).unwrap().links.is_empty());
+    }
+}
+
+#[test]
+fn copies_have_texts_of_their_own() {
+    for libver in ALL {
+        let (bytes, _) = written(Hdf5Options::new().with_libver(libver), |w| {
+            w.apply(Change::CreateGroup { path: path("a") }).unwrap();
+            set(w, "a", "text", "the first");
+            let spec = ArraySpec::new(text_type(), fixed(&[3]));
+            w.apply(Change::CreateArray { path: path("a/d"), spec: Box::new(spec) }).unwrap();
+            let texts = Content::texts([&b"x"[..], b"", b"long"]);
+            let bytes = Some(w.flatten(&path("a/d"), &texts).unwrap());
+            let coord = [0].as_slice().into();
+            w.write_chunks(&path("a/d"), vec![EncodedChunk { coord, bytes, mask: 0 }]).unwrap();
+        });
+        let copy = |w: &mut Hdf5Writer| {
+            w.apply(Change::CopyObject { from: path("a"), to: path("b") }).unwrap();
+            set(w, "a", "text", "another");
+        };
+        let (_, file) = edited(bytes, copy);
+        check(file.as_ref());
+        let (a, b) = (at(file.as_ref(), "a"), at(file.as_ref(), "b"));
+        assert_eq!(text_of(file.as_ref(), &a, "text"), "another");
+        assert_eq!(text_of(file.as_ref(), &b, "text"), "the first");
+        let mut heaps = Vec::new();
+        for group in ["a/d", "b/d"] {
+            let (meta, storage) = file.array(&at(file.as_ref(), group)).unwrap();
+            let Storage::Chunks(index) = storage else { panic!() };
+            let ChunkRef::Range { source, offset, length, .. } =
+                index.locate(&[[0].as_slice().into()]).unwrap().pop().unwrap()
+            else {
+                panic!()
+            };
+            let mut stored = vec![0; length as usize];
+            source.read_into(offset, &mut stored).unwrap();
+            heaps.push(stored.clone());
+            let elements =
+                crate::model::Elements::decode(file.as_ref(), &meta.dtype, stored.into(), 3, 1 << 20)
+                    .unwrap();
+            let texts: Vec<_> =
+                elements.values().unwrap().iter().map(|v| v.as_str().unwrap().to_owned()).collect();
+            assert_eq!(texts, ["x", "", "long"]);
+        }
+        assert_ne!(heaps[0], heaps[1]);
+    }
+}
+
+#[test]
+fn a_user_block_is_left_to_the_user() {
+    for libver in ALL {
+        let options = Hdf5Options::new().with_libver(libver).with_user_block(1024);
+        let (mut bytes, file) = written(options, |w| {
+            w.apply(Change::CreateGroup { path: path("a") }).unwrap();
+        });
+        assert_eq!(file.info().user_block, 1024);
+        bytes[..4].copy_from_slice(b"user");
+        let (bytes, file) = edited(bytes, |w| set(w, "a", "text", "added"));
+        check(file.as_ref());
+        assert_eq!(&bytes[..4], b"user");
+        assert_eq!(text_of(file.as_ref(), &at(file.as_ref(), "a"), "text"), "added");
+    }
+    let target = Arc::new(MemoryTarget::default());
+    let options = Hdf5Options::new().with_user_block(600);
+    assert!(Hdf5Writer::create(target, options, Limits::default()).is_err());
+}
+
+#[test]
+fn what_cannot_be_written_is_refused_when_it_is_said() {
+    let target = Arc::new(MemoryTarget::default());
+    let mut w = Hdf5Writer::create(target, Hdf5Options::new(), Limits::default()).unwrap();
+    let kind = |e: Error| e.kind();
+    let mut array = |name: &str, spec: ArraySpec| {
+        w.apply(Change::CreateArray { path: path(name), spec: Box::new(spec) }).map_err(kind)
+    };
+    use crate::ErrorKind::{AlreadyExists, InvalidArgument, NotFound, Unsupported};
+    let utf32 = DType::Utf32 { length: 3, order: ByteOrder::Little };
+    assert_eq!(array("a", ArraySpec::new(utf32, fixed(&[2]))), Err(Unsupported));
+    let mut compact = ArraySpec::new(i32le(), fixed(&[20_000]));
+    compact.layout = LayoutSpec::Compact;
+    assert_eq!(array("a", compact), Err(crate::ErrorKind::LimitExceeded));
+    let mut grows = ArraySpec::new(i32le(), simple(&[2], &[None]));
+    grows.layout = LayoutSpec::Contiguous;
+    assert_eq!(array("a", grows), Err(Unsupported));
+    let mut large = ArraySpec::new(i32le(), fixed(&[2]));
+    large.layout = LayoutSpec::Chunked { chunk: vec![3], shard: None };
+    assert_eq!(array("a", large), Err(Unsupported));
+    let mut dimensions = ArraySpec::new(i32le(), fixed(&[2]));
+    dimensions.dimensions = vec![Some(path("x"))];
+    assert_eq!(array("a", dimensions), Err(NotFound));
+    array("a", ArraySpec::new(i32le(), fixed(&[2]))).unwrap();
+    assert_eq!(array("a", ArraySpec::new(i32le(), fixed(&[2]))), Err(AlreadyExists));
+    assert_eq!(array("a/b", ArraySpec::new(i32le(), fixed(&[2]))), Err(InvalidArgument));
+    let mut link = |name: &str, link| w.apply(Change::CreateLink { path: path(name), link }).map_err(kind);
+    assert_eq!(link("l", LinkSpec::Hard(path("nothing"))), Err(NotFound));
+    link("loop", LinkSpec::Soft(Name::from("/loop"))).unwrap();
+    assert_eq!(link("loop/x", LinkSpec::Hard(path("a"))), Err(crate::ErrorKind::LimitExceeded));
+    let chunk = |coord: u64, length: usize| {
+        let bytes = Some(vec![0; length].into());
+        vec![EncodedChunk { coord: [coord].as_slice().into(), bytes, mask: 0 }]
+    };
+    assert!(w.write_chunks(&path("a"), chunk(0, 7)).is_err());
+    assert!(w.write_chunks(&path("a"), chunk(1, 8)).is_err());
+    w.write_chunks(&path("a"), chunk(0, 8)).unwrap();
+    let delete = w.apply(Change::Delete { path: ObjectPath::root() });
+    assert_eq!(delete.map_err(kind), Err(InvalidArgument));
+    Box::new(w).commit().unwrap();
+}
