@@ -3,12 +3,13 @@
 use crate::array::{Address, Location, OpenOptions};
 use crate::error::{Error, Result};
 use crate::exec::Cancel;
+use crate::format::hdf5::write::{Hdf5Options, Hdf5Writer, Libver};
 use crate::format::netcdf3;
 use crate::format::zarr::write::{Flavour, Place, ZarrOptions, ZarrWriter};
 use crate::model::write::HierarchyWriter;
 use crate::source::Store;
 use crate::source::store::NewDirectory;
-use crate::source::write::WriteOptions;
+use crate::source::write::{WriteFile, WriteOptions};
 use std::fmt;
 use std::sync::Arc;
 
@@ -112,6 +113,8 @@ pub struct CreateOptions {
     pub separator: Option<char>,
     /// Whether keys of Zarr 3 are spelled as in version 2.
     pub v2_keys: bool,
+    /// How an HDF5 file is written. netCDF-4 files track order, whatever it says.
+    pub hdf5: Hdf5Options,
     /// Stops the work.
     pub cancel: Option<Cancel>,
     /// Bytes of elements that are encoded at a time.
@@ -126,6 +129,7 @@ impl Default for CreateOptions {
             consolidated: true,
             separator: None,
             v2_keys: false,
+            hdf5: Hdf5Options::default(),
             cancel: None,
             batch: None,
         }
@@ -143,6 +147,18 @@ impl CreateOptions {
     pub fn with_overwrite(mut self, overwrite: bool) -> Self {
         self.write.overwrite = overwrite;
         self
+    }
+
+    fn hdf5(&self, format: Format) -> Hdf5Options {
+        let options = self.hdf5.clone();
+        match format {
+            // The structures that netCDF's own libraries choose, unless others are asked for.
+            Format::NetCdf4 if options.libver == Libver::default() => {
+                options.with_libver(Hdf5Options::netcdf4().libver).with_track_order(true)
+            }
+            Format::NetCdf4 => options.with_track_order(true),
+            _ => options,
+        }
     }
 
     fn zarr(&self, format: Format) -> ZarrOptions {
@@ -174,7 +190,11 @@ pub(super) fn writer(
             Format::NetCdf3 => netcdf3::Version::Classic,
             Format::Cdf2 => netcdf3::Version::Offset64,
             Format::Cdf5 => netcdf3::Version::Data64,
-            _ => return Err(Error::unsupported(format_args!("writing {format}"))),
+            _ => {
+                let target = Arc::new(WriteFile::create(path, &options.write)?);
+                let limits = options.open.limits.clone();
+                return Ok(Box::new(Hdf5Writer::create(target, options.hdf5(format), limits)?));
+            }
         };
         return Ok(Box::new(netcdf3::write::create(path, version, &options.write)?));
     }

@@ -4,6 +4,8 @@
 mod elements;
 mod fit;
 mod format;
+#[cfg(test)]
+mod hdf5_tests;
 mod staged;
 #[cfg(test)]
 mod tests;
@@ -15,13 +17,15 @@ use crate::array::{Address, Array, File, Location, OpenOptions};
 use crate::dtype::DType;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::exec::encode::{EncodeOptions, EncodeStats, NewChunk, encode};
+use crate::format::hdf5::superblock::Superblock;
+use crate::format::hdf5::write::Hdf5Writer;
 use crate::format::netcdf3;
 use crate::format::zarr::write::{ZarrOptions, ZarrWriter};
 use crate::model::Dataspace;
 use crate::model::write::{
     ArraySpec, AttributeSpec, Change, Committed, Content, HierarchyWriter, ObjectPath, Support, WriteLayout,
 };
-use crate::source::write::WriteOptions;
+use crate::source::write::{WriteFile, WriteOptions};
 use crate::source::{ByteRange, DirectoryStore};
 use crate::staged::{StagedArray, Values};
 use std::collections::BTreeMap;
@@ -90,6 +94,19 @@ fn begin(address: &Address, options: &OpenOptions, write: &WriteOptions) -> Resu
         let store = DirectoryStore::open(path, &options.limits)?.with_locking(write.locking);
         let (before, writer) = ZarrWriter::edit(Arc::new(store), zarr)?;
         return Ok((before, Box::new(writer)));
+    }
+    if let Some(path) = path.as_ref().filter(|path| path.is_file()) {
+        // Locked, and brought back to a whole state, before anything is read.
+        let target = WriteFile::edit(path, write)?;
+        if Superblock::find(&target)?.is_some() {
+            let writer = Hdf5Writer::edit(Arc::new(target), options.limits.clone())?;
+            // Its state before, whatever is written to it until the commit.
+            let Location::File(source, neighbours) = Location::open(address, options)? else {
+                return Err(Error::invalid("a file that is not one any more"));
+            };
+            let before = crate::format::open(source, neighbours, options.limits.clone())?;
+            return Ok((before, Box::new(writer)));
+        }
     }
     match Location::open(address, options)? {
         Location::Store(store) => {
