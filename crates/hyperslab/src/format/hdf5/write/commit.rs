@@ -57,7 +57,7 @@ impl Transaction {
                 continue;
             }
             let (prefix, messages) = self.messages(id, &located, Pass::Measure)?;
-            let length = prefix.exact(&messages);
+            let length = prefix.exact(&messages, self.disk.sizes());
             let address = self.disk.allocate(length, 8)?;
             self.object_mut(id)?.place = Some((address, length));
         }

@@ -7,6 +7,7 @@ use super::disk::Disk;
 use super::encoder::Encoder;
 use crate::error::{Error, Result};
 use crate::format::hdf5::message::kind;
+use crate::format::hdf5::parse::Sizes;
 
 /// A message to be written.
 #[derive(Clone, Debug)]
@@ -98,9 +99,21 @@ impl Prefix {
         }
     }
 
-    /// All bytes of the first block that holds `messages` and nothing else.
-    pub(super) fn exact(&self, messages: &[NewMessage]) -> u64 {
-        self.block(messages.iter().map(|m| self.size(m)).sum())
+    /// All bytes of the first block that holds `messages` and nothing else, but for room enough to be continued elsewhere.
+    pub(super) fn exact(&self, messages: &[NewMessage], sizes: Sizes) -> u64 {
+        let content: usize = messages.iter().map(|m| self.size(m)).sum();
+        self.block(content.max(self.continuation(sizes)))
+    }
+
+    /// Bytes of the message that says where a header goes on.
+    fn continuation(&self, sizes: Sizes) -> usize {
+        let bytes = self.message_head() + usize::from(sizes.offset) + usize::from(sizes.length);
+        if self.version == 1 { bytes.next_multiple_of(8) } else { bytes }
+    }
+
+    /// Whether a header whose first block has `length` bytes can be continued elsewhere.
+    pub(super) fn has_room(&self, length: u64, sizes: Sizes) -> bool {
+        self.block(self.continuation(sizes)) <= length
     }
 
     /// All bytes of the first block with room for `content` bytes of messages.
@@ -175,8 +188,7 @@ impl Prefix {
             .ok_or_else(|| Error::invalid("an object header without room"))?;
         let total: usize = messages.iter().map(|m| self.size(m)).sum();
         let sizes = disk.sizes();
-        let link = self.message_head() + usize::from(sizes.offset) + usize::from(sizes.length);
-        let link = if self.version == 1 { link.next_multiple_of(8) } else { link };
+        let link = self.continuation(sizes);
         let mut here: Vec<&NewMessage> = Vec::new();
         let mut there: Vec<&NewMessage> = Vec::new();
         let mut used = 0;

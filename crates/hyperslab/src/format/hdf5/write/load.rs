@@ -152,6 +152,10 @@ impl Transaction {
             };
             list.push(kept(message));
         }
+        let first = stored.blocks.0.first().map_or(0, |b| b.1);
+        if !stored.prefix.has_room(first, self.disk.sizes()) {
+            refused = Some("a header that has no room to be continued".into());
+        }
         let references = stored.prefix.references;
         let tracks = stored.prefix.flags & super::header::TRACKS_ORDER != 0;
         let body = match class {
