@@ -177,6 +177,24 @@ impl History {
         }
     }
 
+    /// The model in lines of words: the path, then each attribute, and of an array its extents and chunks, in hex.
+    fn told(&self) -> String {
+        let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        let list = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+        let mut out = String::new();
+        for (at, model) in &self.model {
+            out += &hex(at.as_bytes());
+            model.attributes.iter().for_each(|(name, value)| out += &format!(" a:{name}:{}", hex(value)));
+            for (dims, chunks) in &model.array {
+                out += &format!(" d:{}", list(dims));
+                chunks.iter().for_each(|(at, bytes)| out += &format!(" c:{}:{}", list(at), hex(bytes)));
+            }
+            model.soft.iter().for_each(|to| out += &format!(" s:{}", hex(to.as_bytes())));
+            out += "\n";
+        }
+        out
+    }
+
     /// Writes some chunks of an array.
     fn fill(&mut self, w: &mut Hdf5Writer, at: &str) {
         let layout = w.layout(&path(at)).unwrap();
@@ -265,7 +283,7 @@ fn read(file: &dyn Hierarchy) -> BTreeMap<String, Model> {
     out
 }
 
-fn run(libver: Libver, track: bool, seed: u64, sessions: usize, steps: usize) -> Vec<u8> {
+fn run(libver: Libver, track: bool, seed: u64, sessions: usize, steps: usize) {
     let target = Arc::new(MemoryTarget::default());
     let options = Hdf5Options::new().with_libver(libver).with_track_order(track);
     let mut history = History { seed, model: BTreeMap::from([(String::new(), Model::default())]), next: 0 };
@@ -286,14 +304,22 @@ fn run(libver: Libver, track: bool, seed: u64, sessions: usize, steps: usize) ->
         }
         assert_eq!(found.len(), history.model.len());
     }
-    target.bytes()
+    if let Some(folder) = std::env::var_os("HYPERSLAB_HISTORIES") {
+        // For `scripts/hdf5-histories`, which asks h5py.
+        let name = format!("{libver:?}-{track}-{seed}");
+        let folder = std::path::Path::new(&folder);
+        std::fs::write(folder.join(format!("{name}.h5")), target.bytes()).unwrap();
+        std::fs::write(folder.join(format!("{name}.txt")), history.told()).unwrap();
+    }
 }
 
 #[test]
 fn random_histories_end_as_the_model_says() {
+    let number = |name: &str, usual| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(usual);
+    let (sessions, seed) = (number("HYPERSLAB_SESSIONS", 25), number("HYPERSLAB_SEED", 7));
     for libver in [Libver::Earliest, Libver::V18, Libver::V110, Libver::Latest] {
         for track in [false, true] {
-            run(libver, track, 7 + libver as u64, 25, 12);
+            run(libver, track, (seed + libver as usize) as u64, sessions, 12);
         }
     }
 }
