@@ -185,7 +185,7 @@ impl History {
         for (at, model) in &self.model {
             out += &hex(at.as_bytes());
             model.attributes.iter().for_each(|(name, value)| out += &format!(" a:{name}:{}", hex(value)));
-            for (dims, chunks) in &model.array {
+            if let Some((dims, chunks)) = &model.array {
                 out += &format!(" d:{}", list(dims));
                 chunks.iter().for_each(|(at, bytes)| out += &format!(" c:{}:{}", list(at), hex(bytes)));
             }
