@@ -140,6 +140,22 @@ pub(crate) enum Command {
     Follow(Follow),
     /// Verify every structure, checksum and chunk of a file.
     Check(Check),
+    /// Copy a file to another format, other chunks, other codecs, and say what of it cannot be kept.
+    Copy(Copy),
+    /// Compare two files of any formats: exit 0 the same, 1 different, 2 could not look.
+    Diff(Diff),
+    /// Set elements of an array.
+    Set(Set),
+    /// Set or remove an attribute.
+    Attr(Attr),
+    /// Give an array other extents. What is cut off is gone.
+    Resize(Resize),
+    /// Move an object to another path of its file.
+    Mv(Move),
+    /// Remove an object and everything below it.
+    Rm(Remove),
+    /// Append rows to an array, read from the standard input.
+    Append(Append),
     /// Look at a store as it is: keys, lengths, bytes.
     Zmap {
         /// What to look at.
@@ -464,4 +480,138 @@ pub(crate) enum Zmap {
         #[command(flatten)]
         stats: Stats,
     },
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hyperslab copy ocean.nc ocean.zarr                          by the name: Zarr 3\n  hyperslab copy ocean.nc s3://bucket/ocean.zarr --codec shuffle+zstd=3\n  hyperslab copy a.h5 b.zarr --chunks time=1,lat=100 --shards auto\n  hyperslab copy a.h5 b.nc --to netcdf4 --strict --dry-run    what would be lost, and nothing written\n\nWhat is kept in other words, and what is lost, is said on stderr. The copy appears when it is complete."
+)]
+pub(crate) struct Copy {
+    /// The file to copy.
+    #[arg(value_parser = address())]
+    pub(crate) source: Address,
+    /// Where to.
+    #[arg(value_parser = address())]
+    pub(crate) target: Address,
+    /// Its format: hdf5, netcdf4, netcdf3, cdf2, cdf5, zarr2, zarr3, nczarr. By default the name tells.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: Option<String>,
+    /// Extents of chunks: auto, or along dimensions by name or axes by number. By default those of the source.
+    #[arg(long, value_name = "auto|DIM=N,…")]
+    pub(crate) chunks: Option<String>,
+    /// Extents of shards, of Zarr 3.
+    #[arg(long, value_name = "auto|DIM=N,…")]
+    pub(crate) shards: Option<String>,
+    /// Codecs: none, names with levels (shuffle+zstd=3, blosc-lz4=5), or JSON of Zarr. By default those of the source.
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) codec: Option<String>,
+    /// Only this object, what is below it, and the groups above it; may be given more than once.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) only: Vec<String>,
+    /// Elements in memory, about.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) max_mem: Option<u64>,
+    /// Fail, with nothing written, if something would be lost.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Take the place of what is there.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Say what would become of everything, and write nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Name also what is kept as it is.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// The whole report on stdout, one JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hyperslab diff a.h5 b.h5\n  hyperslab diff ocean.nc ocean.zarr --rtol 1e-6\n\nOf files of different formats values are compared, not exact types, nor each format's own words for dimensions."
+)]
+pub(crate) struct Diff {
+    /// One file.
+    #[arg(value_parser = address())]
+    pub(crate) a: Address,
+    /// The other one.
+    #[arg(value_parser = address())]
+    pub(crate) b: Address,
+    /// Numbers are the same up to this part of the second one.
+    #[arg(long, value_name = "X", default_value = "0")]
+    pub(crate) rtol: f64,
+    /// Numbers are the same up to this.
+    #[arg(long, value_name = "X", default_value = "0")]
+    pub(crate) atol: f64,
+    /// A NaN is the same as any other. Those with the same bits always are.
+    #[arg(long)]
+    pub(crate) nan_equal: bool,
+    /// Print nothing; the exit code tells.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hyperslab set 'ocean.zarr::/sst[0, 10:20]=-1'\n  hyperslab set 'ocean.zarr::/sst[0, :3]=[1.5, 2, 2.5]'\n  hyperslab set 'ocean.zarr::/names[2]=north'"
+)]
+pub(crate) struct Set {
+    /// FILE::/path[SLICE]=VALUE: a number, a text, or a JSON array of them, which is broadcast.
+    pub(crate) assignment: String,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hyperslab attr ocean.zarr::/sst units degC\n  hyperslab attr ocean.zarr::/ history '[\"made\", \"mended\"]'\n  hyperslab attr ocean.zarr::/sst units --delete"
+)]
+pub(crate) struct Attr {
+    /// FILE or FILE::/path.
+    #[arg(value_parser = address())]
+    pub(crate) address: Address,
+    /// Its name.
+    pub(crate) name: String,
+    /// Its value: a number, a text, or a JSON array of them.
+    #[arg(required_unless_present = "delete")]
+    pub(crate) value: Option<String>,
+    /// Remove it.
+    #[arg(long, conflicts_with = "value")]
+    pub(crate) delete: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Resize {
+    /// FILE::/path.
+    #[arg(value_parser = address())]
+    pub(crate) address: Address,
+    /// New extents, joined by commas.
+    #[arg(value_delimiter = ',', required = true)]
+    pub(crate) shape: Vec<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Move {
+    /// FILE::/path.
+    #[arg(value_parser = address())]
+    pub(crate) address: Address,
+    /// The new path.
+    pub(crate) to: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Remove {
+    /// FILE::/path.
+    #[arg(value_parser = address())]
+    pub(crate) address: Address,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hyperslab append ocean.zarr::/sst < rows.bin\n  hyperslab get 'a.h5::/sst[5:]' --format raw | hyperslab append b.zarr::/sst"
+)]
+pub(crate) struct Append {
+    /// FILE::/path. Rows are elements as they are stored, one after the other.
+    #[arg(value_parser = address())]
+    pub(crate) address: Address,
 }

@@ -6,8 +6,11 @@
 mod args;
 mod check;
 mod codecs;
+mod copy;
 mod describe;
+mod diff;
 mod dump;
+mod edit;
 mod follow;
 mod get;
 mod info;
@@ -50,6 +53,14 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
         Command::Plan(plan) => plan::run(plan, &options, &mut out).map(|()| true),
         Command::Check(check) => check::run(check, &options, &mut out),
         Command::Zmap { look } => zmap::run(look, &options, &mut out).map(|()| true),
+        Command::Copy(copy) => copy::run(copy, &options, &mut out).map(|()| true),
+        Command::Diff(diff) => diff::run(diff, &options, &mut out),
+        Command::Set(set) => edit::set(set, &options).map(|()| true),
+        Command::Attr(attr) => edit::attr(attr, &options).map(|()| true),
+        Command::Resize(resize) => edit::resize(resize, &options).map(|()| true),
+        Command::Mv(rename) => edit::rename(rename, &options).map(|()| true),
+        Command::Rm(remove) => edit::remove(remove, &options).map(|()| true),
+        Command::Append(append) => edit::append(append, &options).map(|()| true),
         Command::Codecs(codecs) => codecs::run(codecs, &mut out).map(|()| true),
         Command::Completions { shell } => {
             let mut script = Vec::new();

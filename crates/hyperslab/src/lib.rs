@@ -4,6 +4,8 @@
 pub mod array;
 pub mod codec;
 pub mod convention;
+pub mod copy;
+pub mod diff;
 pub mod dtype;
 pub mod follow;
 pub mod model;

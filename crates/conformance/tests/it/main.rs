@@ -18,6 +18,7 @@ mod selection;
 mod staged;
 mod swmr;
 mod threads;
+mod written;
 mod zarr;
 
 /// The folder of shared material beside the repository, if it is there: the corpus, the oracle.

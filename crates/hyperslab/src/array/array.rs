@@ -257,6 +257,17 @@ impl Array {
         })
     }
 
+    /// Reads the elements of a region as stored.
+    pub(crate) fn read_region(&self, region: Region, options: &ReadOptions) -> Result<RawData> {
+        self.attempt(|| {
+            let plan = self.plan_region(region.clone())?;
+            let mut bytes = self.memory::<u8>(plan.count()?.saturating_mul(self.dtype().size()))?;
+            let output = Output { bytes: &mut bytes, zeroed: true };
+            self.run(&plan, Form::Stored, output, options)?;
+            Ok(RawData { shape: plan.shape().to_vec(), dtype: self.dtype().clone(), bytes })
+        })
+    }
+
     /// What a read of this selection would do. Looks up chunks, reads no data.
     pub fn plan(&self, selection: impl IntoSelection) -> Result<ReadPlan> {
         let name = || format!("array {}", self.inner.path);

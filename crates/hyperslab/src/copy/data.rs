@@ -1,0 +1,624 @@
+//! The elements of one array.
+
+use super::CopyOptions;
+use super::plan::chunks_of;
+use super::scatter::Scatter;
+use crate::array::{Array, ReadOptions};
+use crate::codec::Scratch;
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::exec::encode::{ChunkData, EncodeStats, NewChunk};
+use crate::model::write::{Content, ObjectPath, WriteLayout};
+use crate::model::{ChunkGrid, ChunkRef, FillValue, NodeId, Storage};
+use crate::select::{Region, Selector};
+use crate::shape::{Coord, element_count, to_usize};
+use crate::source::ByteRange;
+use crate::write::{Fit, Transaction};
+use bytes::Bytes;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Encoded chunks that are fetched at a time.
+const BATCH: usize = 64;
+
+/// Copies the elements of `array` to the array at `path`.
+pub(super) fn copy(
+    array: &Array,
+    transaction: &mut Transaction,
+    path: &str,
+    options: &CopyOptions,
+    paths: &HashMap<NodeId, String>,
+) -> Result<EncodeStats> {
+    let at = ObjectPath::parse(path)?;
+    let layout = transaction.layout(path)?;
+    if array.meta().space.is_null() || element_count(array.shape())? == 0 {
+        return Ok(EncodeStats::default());
+    }
+    let fit = Fit::new(array.dtype(), &layout.dtype).context(|| format!("array {path}"))?;
+    let reader = Reader { array: array.clone(), fit, paths, options };
+    if array.shape().is_empty() {
+        let content = reader.read(Region::all(&[]))?;
+        let coord = layout.shape.iter().map(|_| 0).collect();
+        let chunk = NewChunk { coord, data: ChunkData::Elements(content) };
+        return transaction.write_chunks(&at, &mut std::iter::once(Ok(chunk)));
+    }
+    if array.shape().len() != layout.shape.len() {
+        return Err(Error::invalid(format!("{:?} elements for {:?}", array.shape(), layout.shape)));
+    }
+    if let Some(mut stored) = Stored::new(array, &layout, &reader.fit)? {
+        return transaction.write_chunks(&at, &mut stored);
+    }
+    // A quarter: what is read, what is cut of it, and what is encoded, twice.
+    let budget = (options.memory / 4).max(1 << 20);
+    let size = layout.dtype.size().max(array.dtype().size()).max(1) as u64;
+    let stored = match &array.meta().grid {
+        // Any part of it can be read alone.
+        ChunkGrid::Whole => array.shape().iter().map(|_| 1).collect(),
+        _ => chunks_of(array).unwrap_or_default(),
+    };
+    let block: Vec<u64> = layout.chunk.iter().zip(&layout.block).map(|(c, b)| c.saturating_mul(*b)).collect();
+    let is_fixed = array.dtype().is_fixed() && layout.dtype.is_fixed();
+    match tile(&layout.shape, &stored, &block, size, budget) {
+        Some(tile) => {
+            let mut chunks = Tiles::new(&reader, &layout, tile);
+            transaction.write_chunks(&at, &mut chunks)
+        }
+        None if is_fixed => {
+            let mut scatter = Scatter::new(&reader, &layout, &stored, budget)?;
+            transaction.write_chunks(&at, &mut scatter)
+        }
+        // Elements of any length have no place of their own: each block is read by itself.
+        None => {
+            let mut chunks = Tiles::new(&reader, &layout, block);
+            transaction.write_chunks(&at, &mut chunks)
+        }
+    }
+}
+
+/// Extents of tiles such that each stored chunk lies in two of them at most, and one tile takes `budget` bytes at most;
+/// whole blocks, or to the end of an axis. `None` if there are no such.
+pub(super) fn tile(shape: &[u64], stored: &[u64], block: &[u64], size: u64, budget: u64) -> Option<Vec<u64>> {
+    let bytes = |extent: &[u64]| extent.iter().fold(size, |n, &e| n.saturating_mul(e));
+    let capped = |extent: u64, d: u64| extent.min(d).max(1);
+    let common: Vec<u64> = stored
+        .iter()
+        .zip(block)
+        .zip(shape)
+        .map(|((&s, &b), &d)| capped(multiple(s.min(d).max(1), b), d))
+        .collect();
+    if bytes(&common) <= budget {
+        let mut extent = common;
+        // Longer, the last axis first, for larger reads.
+        for axis in (0..extent.len()).rev() {
+            let (Some(&now), Some(&d)) = (extent.get(axis), shape.get(axis)) else { continue };
+            let room = budget / bytes(&extent).max(1);
+            let longer = capped(now.saturating_mul(room.max(1)), d);
+            if let Some(slot) = extent.get_mut(axis) {
+                *slot = longer;
+            }
+        }
+        return Some(extent);
+    }
+    // Bands across one axis, as high as a chunk or higher, so that one crosses at most one border.
+    (0..shape.len()).find_map(|axis| {
+        let mut extent = shape.to_vec();
+        let (&b, &d, &s) = (block.get(axis)?, shape.get(axis)?, stored.get(axis)?);
+        *extent.get_mut(axis)? = 1;
+        let row = bytes(&extent).max(1);
+        let high = (budget / row / b.max(1)).saturating_mul(b);
+        (high > 0 && high.saturating_add(1) >= s.min(d)).then(|| {
+            if let Some(slot) = extent.get_mut(axis) {
+                *slot = capped(high, d);
+            }
+            extent
+        })
+    })
+}
+
+/// The least common multiple, or a very large number.
+fn multiple(a: u64, b: u64) -> u64 {
+    let (mut x, mut y) = (a.max(1), b.max(1));
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    (a.max(1) / x).saturating_mul(b.max(1))
+}
+
+/// Reads elements as the target stores them.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    pub(super) array: Array,
+    fit: Fit,
+    paths: &'a HashMap<NodeId, String>,
+    options: &'a CopyOptions,
+}
+
+impl Reader<'_> {
+    /// A folder for what does not fit into memory.
+    pub(super) fn scratch(&self) -> std::path::PathBuf {
+        self.options.scratch.clone().unwrap_or_else(std::env::temp_dir)
+    }
+
+    /// The elements of a region.
+    pub(super) fn read(&self, region: Region) -> Result<Content> {
+        let array = &self.array;
+        let options = match &self.options.create.cancel {
+            Some(cancel) => ReadOptions::new().with_cancel(cancel.clone()),
+            None => ReadOptions::new(),
+        };
+        let raw = array.read_region(region, &options)?;
+        let content = match array.dtype().is_fixed() {
+            true => Content::Fixed(raw.bytes.into()),
+            false => {
+                let count = to_usize(element_count(&raw.shape)?)?;
+                let elements = array.decode(array.dtype(), raw.bytes.into(), count)?;
+                let path_of = |node: &NodeId| self.paths.get(node).and_then(|p| ObjectPath::parse(p).ok());
+                Content::of_elements(array.dtype(), &elements, &path_of)
+                    .context(|| format!("array {}", array.path()))?
+            }
+        };
+        self.fit.run(content).context(|| format!("array {}", array.path()))
+    }
+
+    /// The elements of a box, as far as it lies within the array: these, and the extents that there are.
+    pub(super) fn read_box(&self, start: &[u64], extent: &[u64]) -> Result<Option<(Content, Vec<u64>)>> {
+        let shape = self.array.shape();
+        let there: Vec<u64> = start
+            .iter()
+            .zip(extent)
+            .zip(shape)
+            .map(|((&start, &n), &d)| n.min(d.saturating_sub(start)))
+            .collect();
+        if there.contains(&0) {
+            return Ok(None);
+        }
+        let sides = start.iter().zip(&there).enumerate();
+        let selectors = sides.map(|(axis, (&start, &n))| Selector::range(axis, start, 1, n)).collect();
+        let region = Region::new(shape.to_vec(), selectors, there.clone(), there.clone())?;
+        Ok(Some((self.read(region)?, there)))
+    }
+}
+
+/// Chunks by way of tiles, each of which is read at once.
+struct Tiles<'a> {
+    reader: &'a Reader<'a>,
+    layout: &'a WriteLayout,
+    tile: Vec<u64>,
+    /// First element of the next tile; `None` behind the last.
+    next: Option<Coord>,
+    /// The tile that is open: its start, its elements and their extents.
+    open: Option<(Coord, Option<(Content, Vec<u64>)>)>,
+    coords: VecDeque<Coord>,
+}
+
+impl<'a> Tiles<'a> {
+    fn new(reader: &'a Reader<'a>, layout: &'a WriteLayout, tile: Vec<u64>) -> Tiles<'a> {
+        let next = Some(layout.shape.iter().map(|_| 0).collect());
+        Tiles { reader, layout, tile, next, open: None, coords: VecDeque::new() }
+    }
+
+    fn advance(&mut self) -> Result<bool> {
+        let Some(start) = self.next.take() else { return Ok(false) };
+        let extent: Vec<u64> = start
+            .iter()
+            .zip(&self.tile)
+            .zip(&self.layout.shape)
+            .map(|((&s, &t), &d)| t.min(d.saturating_sub(s)))
+            .collect();
+        self.next = step(&start, &self.tile, &self.layout.shape);
+        self.coords = coords_in(self.layout, &start, &extent).into();
+        self.open = Some((start.clone(), self.reader.read_box(&start, &extent)?));
+        Ok(true)
+    }
+}
+
+/// The next start of a walk over a box in steps; `None` at its end.
+pub(super) fn step(start: &Coord, steps: &[u64], shape: &[u64]) -> Option<Coord> {
+    let mut next = start.clone();
+    for axis in (0..next.len()).rev() {
+        let (slot, &by, &d) = (next.get_mut(axis)?, steps.get(axis)?, shape.get(axis)?);
+        *slot = slot.saturating_add(by.max(1));
+        if *slot < d {
+            return Some(next);
+        }
+        *slot = 0;
+    }
+    None
+}
+
+/// The chunks that begin in a box, those of one block after the other.
+pub(super) fn coords_in(layout: &WriteLayout, start: &[u64], extent: &[u64]) -> Vec<Coord> {
+    let sides = start.iter().zip(extent).zip(&layout.chunk);
+    let first: Coord = sides.clone().map(|((s, _), c)| s.div_ceil((*c).max(1))).collect();
+    let end: Coord = sides.map(|((s, n), c)| s.saturating_add(*n).div_ceil((*c).max(1))).collect();
+    if first.iter().zip(&end).any(|(f, e)| f >= e) {
+        return Vec::new();
+    }
+    let mut coords = Vec::new();
+    let count: Vec<u64> = first.iter().zip(&end).map(|(f, e)| e - f).collect();
+    let ones: Vec<u64> = count.iter().map(|_| 1).collect();
+    let mut at: Option<Coord> = Some(count.iter().map(|_| 0).collect());
+    while let Some(offset) = at {
+        coords.push(offset.iter().zip(&first).map(|(o, f)| o + f).collect::<Coord>());
+        at = step(&offset, &ones, &count);
+    }
+    if layout.block.iter().any(|&b| b > 1) {
+        let block = |coord: &Coord| -> Coord {
+            coord.iter().zip(&layout.block).map(|(c, b)| c / (*b).max(1)).collect()
+        };
+        coords.sort_by(|a, b| block(a).cmp(&block(b)).then(a.cmp(b)));
+    }
+    coords
+}
+
+impl Iterator for Tiles<'_> {
+    type Item = Result<NewChunk>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(coord) = self.coords.pop_front() {
+                let (start, held) = self.open.as_ref()?;
+                match cut(self.layout, &coord, start, held.as_ref()) {
+                    Ok(Some(chunk)) => return Some(Ok(chunk)),
+                    Ok(None) => continue,
+                    Err(e) => return Some(Err(e)),
+                }
+            }
+            // One tile at a time.
+            self.open = None;
+            match self.advance() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(e) => return Some(Err(e)),
+            }
+        }
+    }
+}
+
+/// The chunk at `coord`, of elements of a box that begins at `start`; `None` if there is nothing of it and it need not be
+/// written. What of it is not in the box is the fill value.
+pub(super) fn cut(
+    layout: &WriteLayout,
+    coord: &Coord,
+    start: &[u64],
+    held: Option<&(Content, Vec<u64>)>,
+) -> Result<Option<NewChunk>> {
+    let at = layout.start_of(coord);
+    let valid = layout.valid_of(coord);
+    let offset: Vec<u64> = at.iter().zip(start).map(|(a, s)| a.saturating_sub(*s)).collect();
+    let extents = held.map(|(_, extents)| extents.as_slice()).unwrap_or(&[]);
+    let there: Vec<u64> = offset
+        .iter()
+        .zip(&valid)
+        .enumerate()
+        .map(|(axis, (&o, &v))| v.min(extents.get(axis).copied().unwrap_or(0).saturating_sub(o)))
+        .collect();
+    let empty = there.contains(&0);
+    if empty && layout.may_skip_fill {
+        return Ok(None);
+    }
+    let count = to_usize(element_count(&valid)?)?;
+    let content = match held.map(|(content, _)| content) {
+        Some(Content::Objects { elements, targets }) => {
+            let mut out = vec![layout.fill.clone(); count];
+            if !empty {
+                for (from, to, run) in runs(extents, &offset, &valid, &there)? {
+                    let place = out.get_mut(to..to + run).zip(elements.get(from..from + run));
+                    let (to, from) = place.ok_or_else(outside)?;
+                    to.clone_from_slice(from);
+                }
+            }
+            Content::Objects { elements: out, targets: targets.clone() }
+        }
+        None if !layout.dtype.is_fixed() => {
+            Content::Objects { elements: vec![layout.fill.clone(); count], targets: Vec::new() }
+        }
+        found => {
+            let size = layout.dtype.size();
+            let whole = there.as_slice() == valid.as_slice();
+            let mut out = match (whole, layout.fill.is_empty()) {
+                (false, false) => layout.fill.repeat(count),
+                _ => vec![0; count.saturating_mul(size)],
+            };
+            if let (Some(Content::Fixed(bytes)), false) = (found, empty) {
+                for (from, to, run) in runs(extents, &offset, &valid, &there)? {
+                    let place = out
+                        .get_mut(to * size..(to + run) * size)
+                        .zip(bytes.get(from * size..(from + run) * size));
+                    let (to, from) = place.ok_or_else(outside)?;
+                    to.copy_from_slice(from);
+                }
+            }
+            Content::Fixed(out.into())
+        }
+    };
+    Ok(Some(NewChunk { coord: coord.clone(), data: ChunkData::Elements(content) }))
+}
+
+fn outside() -> Error {
+    Error::new(ErrorKind::OutOfBounds, "a chunk that lies outside of what was read")
+}
+
+/// Runs of elements of the box `count` at `offset` in one box of `from` elements, and at the origin of one of `to`: first
+/// element there, first element here, and length.
+pub(super) fn runs(
+    from: &[u64],
+    offset: &[u64],
+    to: &[u64],
+    count: &[u64],
+) -> Result<impl Iterator<Item = (usize, usize, usize)> + use<>> {
+    let rank = count.len();
+    // Axes behind this one are whole in both, so that a run goes over them.
+    let mut split = rank;
+    let mut run = 1u64;
+    while split > 0 {
+        split -= 1;
+        let (Some(&n), Some(&f), Some(&t)) = (count.get(split), from.get(split), to.get(split)) else {
+            break;
+        };
+        run = run.saturating_mul(n);
+        if n != f || n != t {
+            break;
+        }
+    }
+    let strides = |extents: &[u64]| -> Vec<u64> {
+        let mut step = 1u64;
+        let mut strides: Vec<u64> = extents
+            .iter()
+            .rev()
+            .map(|&n| {
+                let now = step;
+                step = step.saturating_mul(n);
+                now
+            })
+            .collect();
+        strides.reverse();
+        strides
+    };
+    let (fs, ts) = (strides(from), strides(to));
+    let base: u64 = offset.iter().zip(&fs).map(|(o, s)| o.saturating_mul(*s)).fold(0, u64::saturating_add);
+    let outer = count.get(..split).unwrap_or(&[]).to_vec();
+    let rows = to_usize(element_count(&outer)?)?;
+    let run = to_usize(run)?;
+    Ok((0..rows).map(move |row| {
+        let (mut rest, mut f, mut t) = (row as u64, base, 0u64);
+        for (axis, &n) in outer.iter().enumerate().rev() {
+            let i = rest % n.max(1);
+            rest /= n.max(1);
+            f = f.saturating_add(i.saturating_mul(fs.get(axis).copied().unwrap_or(0)));
+            t = t.saturating_add(i.saturating_mul(ts.get(axis).copied().unwrap_or(0)));
+        }
+        (f as usize, t as usize, run)
+    }))
+}
+
+/// Chunks as they are stored, where the target stores them so too.
+struct Stored {
+    chunks: VecDeque<(Coord, ChunkRef)>,
+    fetched: VecDeque<NewChunk>,
+    array: Array,
+    layout: WriteLayout,
+}
+
+impl Stored {
+    /// `None` if they have to be encoded anew.
+    fn new(array: &Array, layout: &WriteLayout, fit: &Fit) -> Result<Option<Stored>> {
+        let meta = array.meta();
+        let Storage::Chunks(_) = array.storage() else { return Ok(None) };
+        let same = fit.is_identity()
+            && array.dtype() == &layout.dtype
+            && array.dtype().is_fixed()
+            && array.shape() == layout.shape
+            && matches!(&meta.grid, ChunkGrid::Regular(chunk) if *chunk == layout.chunk)
+            && !layout.cut_edges;
+        if !same {
+            return Ok(None);
+        }
+        let mut chunks = Vec::new();
+        let mut faults = Vec::new();
+        array.chunks(
+            &mut |coord, at| {
+                chunks.push((coord, at));
+                Ok(())
+            },
+            &mut |fault| faults.push(fault.error),
+        )?;
+        if let Some(fault) = faults.into_iter().next() {
+            return Err(fault.context(format!("array {}", array.path())));
+        }
+        let grid = layout.grid();
+        chunks.retain(|(coord, at)| {
+            !matches!(at, ChunkRef::Absent) && coord.iter().zip(&grid).all(|(c, n)| c < n)
+        });
+        if !layout.may_skip_fill
+            && meta.fill != FillValue::Undefined
+            && chunks.len() as u64 != layout.count()?
+        {
+            return Ok(None);
+        }
+        // The same filters by name may still not be the same; the first chunk tells.
+        let Some((_, first)) = chunks.iter().find(|(_, at)| mask_of(at) == 0) else {
+            return Ok(if chunks.is_empty() { Some(Stored::of(array, layout, chunks)) } else { None });
+        };
+        let Some(bytes) = fetch(std::slice::from_ref(first))?.pop().flatten() else { return Ok(None) };
+        let (mut ours, mut theirs, mut scratch) = (Vec::new(), Vec::new(), Scratch::default());
+        let source = array.pipeline()?;
+        if source.names().count() != layout.pipeline.names().count() {
+            return Ok(None);
+        }
+        source.decode(&bytes, 0, &mut theirs, &mut scratch).context(|| format!("array {}", array.path()))?;
+        let decoded = layout.pipeline.decode(&bytes, 0, &mut ours, &mut scratch);
+        if decoded.is_err() || ours != theirs {
+            return Ok(None);
+        }
+        // And they encode to the same bytes here, so that a stage that decodes to what it is given is no other one.
+        let mut again = Vec::new();
+        if layout.pipeline.is_empty() != source.is_empty() {
+            return Ok(None);
+        }
+        if source.encode(&theirs, &mut again, &mut scratch).is_ok() {
+            let mut other = Vec::new();
+            layout.pipeline.encode(&ours, &mut other, &mut scratch)?;
+            let sums = layout.pipeline.decode(&again, 0, &mut ours, &mut scratch).is_ok()
+                && source.decode(&other, 0, &mut theirs, &mut scratch).is_ok();
+            if !sums || ours != theirs {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Stored::of(array, layout, chunks)))
+    }
+
+    fn of(array: &Array, layout: &WriteLayout, mut chunks: Vec<(Coord, ChunkRef)>) -> Stored {
+        let block = |coord: &Coord| -> Coord {
+            coord.iter().zip(&layout.block).map(|(c, b)| c / (*b).max(1)).collect()
+        };
+        chunks.sort_by(|(a, _), (b, _)| block(a).cmp(&block(b)).then(a.cmp(b)));
+        let chunks = chunks.into();
+        Stored { chunks, fetched: VecDeque::new(), array: array.clone(), layout: layout.clone() }
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        let count = self.chunks.len().min(BATCH);
+        let batch: Vec<(Coord, ChunkRef)> = self.chunks.drain(..count).collect();
+        let refs: Vec<ChunkRef> = batch.iter().map(|(_, at)| at.clone()).collect();
+        let found = fetch(&refs)?;
+        for ((coord, at), bytes) in batch.into_iter().zip(found) {
+            let Some(bytes) = bytes else { continue };
+            let mask = mask_of(&at);
+            let data = if mask == 0 {
+                ChunkData::Encoded { bytes, mask }
+            } else {
+                // A chunk without some of its filters gets them now.
+                let (mut elements, mut scratch) = (Vec::new(), Scratch::default());
+                self.array
+                    .pipeline()?
+                    .decode(&bytes, mask, &mut elements, &mut scratch)
+                    .context(|| format!("chunk {:?}", coord.as_slice()))?;
+                let held = (Content::Fixed(elements.into()), self.layout.chunk.clone());
+                match cut(&self.layout, &coord, &self.layout.start_of(&coord), Some(&held))? {
+                    Some(chunk) => chunk.data,
+                    None => continue,
+                }
+            };
+            self.fetched.push_back(NewChunk { coord, data });
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for Stored {
+    type Item = Result<NewChunk>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.fetched.is_empty() && !self.chunks.is_empty() {
+            if let Err(e) = self.fill() {
+                return Some(Err(e));
+            }
+        }
+        self.fetched.pop_front().map(Ok)
+    }
+}
+
+fn mask_of(at: &ChunkRef) -> u32 {
+    match at {
+        ChunkRef::Memory { mask, .. } | ChunkRef::Range { mask, .. } => *mask,
+        _ => 0,
+    }
+}
+
+/// The stored bytes of chunks, those of one source in one batch; `None` for objects that are not there.
+fn fetch(refs: &[ChunkRef]) -> Result<Vec<Option<Bytes>>> {
+    let mut found: Vec<Option<Bytes>> = vec![None; refs.len()];
+    let mut sources: Vec<(Arc<dyn crate::source::Source>, Vec<(usize, ByteRange)>)> = Vec::new();
+    for (i, at) in refs.iter().enumerate() {
+        match at {
+            ChunkRef::Range { source, offset, length, .. } => {
+                let range = (i, ByteRange::new(*offset, *length));
+                match sources.iter_mut().find(|(known, _)| Arc::ptr_eq(known, source)) {
+                    Some((_, ranges)) => ranges.push(range),
+                    None => sources.push((source.clone(), vec![range])),
+                }
+            }
+            ChunkRef::Memory { bytes, .. } => {
+                if let Some(slot) = found.get_mut(i) {
+                    *slot = Some(bytes.clone());
+                }
+            }
+            ChunkRef::Object { store, key } => {
+                if let Some(slot) = found.get_mut(i) {
+                    *slot = store.get(key)?;
+                }
+            }
+            ChunkRef::Absent => {}
+        }
+    }
+    for (source, ranges) in sources {
+        let wanted: Vec<ByteRange> = ranges.iter().map(|(_, range)| *range).collect();
+        for ((i, _), bytes) in ranges.into_iter().zip(source.read(&wanted)?) {
+            if let Some(slot) = found.get_mut(i) {
+                *slot = Some(bytes);
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many tiles a stored chunk touches at most.
+    fn most(shape: &[u64], stored: &[u64], tile: &[u64]) -> u64 {
+        let axis = |((&d, &s), &t): ((&u64, &u64), &u64)| {
+            let touched = |first: u64| (first + s.min(d - first) - 1) / t - first / t + 1;
+            (0..d.div_ceil(s)).map(|c| touched(c * s)).max().unwrap()
+        };
+        shape.iter().zip(stored).zip(tile).map(axis).product()
+    }
+
+    #[test]
+    fn tiles_touch_each_stored_chunk_twice_at_most() {
+        let cases: &[(&[u64], &[u64], &[u64], u64, bool)] = &[
+            (&[100, 100], &[10, 10], &[20, 5], 1 << 20, true),
+            (&[100, 100], &[7, 100], &[100, 9], 1 << 20, true),
+            (&[1000, 64, 64], &[1, 64, 64], &[100, 16, 16], 1 << 20, true),
+            (&[1000, 64, 64], &[1, 64, 64], &[1000, 4, 4], 100_000, false),
+            (&[50, 50], &[13, 11], &[17, 19], 4 * 50 * 17, true),
+            (&[5], &[100], &[3], 1 << 20, true),
+        ];
+        for (shape, stored, block, budget, there) in cases {
+            let found = tile(shape, stored, block, 4, *budget);
+            assert_eq!(found.is_some(), *there, "{shape:?} {stored:?} {block:?}");
+            let Some(tile) = found else { continue };
+            assert!(4 * tile.iter().product::<u64>() <= *budget, "{tile:?}");
+            assert!(most(shape, stored, &tile) <= 2, "{shape:?} {stored:?} {tile:?}");
+            for ((t, b), d) in tile.iter().zip(*block).zip(*shape) {
+                assert!(t % b == 0 || t == d, "{tile:?} {block:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn runs_cover_a_box_once() {
+        for (from, offset, to, count) in [
+            ([4u64, 5, 6], [1u64, 0, 2], [2u64, 5, 3], [2u64, 5, 3]),
+            ([4, 5, 6], [0, 0, 0], [4, 5, 6], [4, 5, 6]),
+            ([4, 5, 6], [3, 4, 5], [3, 3, 3], [1, 1, 1]),
+            ([4, 5, 6], [1, 2, 0], [2, 2, 6], [2, 2, 6]),
+        ] {
+            let mut seen = Vec::new();
+            for (f, t, n) in runs(&from, &offset, &to, &count).unwrap() {
+                seen.extend((0..n).map(|i| (f + i, t + i)));
+            }
+            let mut wanted = Vec::new();
+            for a in 0..count[0] {
+                for b in 0..count[1] {
+                    for c in 0..count[2] {
+                        let f = ((offset[0] + a) * from[1] + offset[1] + b) * from[2] + offset[2] + c;
+                        wanted.push((f as usize, ((a * to[1] + b) * to[2] + c) as usize));
+                    }
+                }
+            }
+            assert_eq!(seen, wanted);
+        }
+    }
+}
