@@ -51,11 +51,15 @@ fn plain(folder: &Path, format: Format, separator: Option<char>, v2_keys: bool, 
     options.separator = separator;
     options.v2_keys = v2_keys;
     options.consolidated = consolidated;
-    let name = format!("plain-{format}-{}-{v2_keys}-{consolidated}", if separator == Some('/') { "slash" } else { "other" });
-    let mut transaction = create(folder.join(name), format, &options).expect("a new store");
+    let name = format!(
+        "plain-{format}-{}-{v2_keys}-{consolidated}",
+        if separator == Some('/') { "slash" } else { "other" }
+    );
+    let mut transaction = create(folder.join(name).as_path(), format, &options).expect("a new store");
     let spec = |code: &str| ArraySpec::simple(numpy(code), &[7, 10]).with_chunk(&[2, 3]);
     let codes = [
-        "|b1", "|i1", "<i2", ">i4", "<i8", "|u1", ">u2", "<u4", "<u8", "<f2", ">f4", "<f8", "<c8", ">c16", "|S4", "<U3", ">U5",
+        "|b1", "|i1", "<i2", ">i4", "<i8", "|u1", ">u2", "<u4", "<u8", "<f2", ">f4", "<f8", "<c8", ">c16",
+        "|S4", "<U3", ">U5",
     ];
     for code in codes {
         if code.contains('c') {
@@ -69,8 +73,23 @@ fn plain(folder: &Path, format: Format, separator: Option<char>, v2_keys: bool, 
     packed.filters = parse_codecs("zstd=1").expect("a codec");
     add(&mut transaction, "strings-zstd", packed);
     let codecs = [
-        "zlib=4", "gzip=4", "zstd=3", "bz2=1", "lzma", "lz4", "blosc-lz4=5", "blosc-zstd=1", "shuffle+zlib=4", "shuffle+zstd",
-        "delta+zlib", "crc32", "crc32c", "adler32", "fletcher32", "zlib+fletcher32", "pcodec",
+        "zlib=4",
+        "gzip=4",
+        "zstd=3",
+        "bz2=1",
+        "lzma",
+        "lz4",
+        "blosc-lz4=5",
+        "blosc-zstd=1",
+        "shuffle+zlib=4",
+        "shuffle+zstd",
+        "delta+zlib",
+        "crc32",
+        "crc32c",
+        "adler32",
+        "fletcher32",
+        "zlib+fletcher32",
+        "pcodec",
     ];
     for codec in codecs {
         let mut spec = spec("<i4");
@@ -78,14 +97,18 @@ fn plain(folder: &Path, format: Format, separator: Option<char>, v2_keys: bool, 
         add(&mut transaction, &format!("c-{}", codec.replace(['+', '='], "-")), spec);
     }
     let mut turned = spec("<i4");
-    turned.filters = parse_codecs("[{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}},{\"id\":\"zlib\"}]").expect("codecs");
+    turned.filters =
+        parse_codecs("[{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}},{\"id\":\"zlib\"}]")
+            .expect("codecs");
     add(&mut transaction, "turned", turned);
     let mut whole = ArraySpec::simple(numpy("<f8"), &[7, 10]);
     whole.layout = LayoutSpec::Auto;
     add(&mut transaction, "auto", whole);
     add(&mut transaction, "scalar", ArraySpec::simple(numpy("<i4"), &[]));
     if format == Format::Zarr3 {
-        for (name, codec, index_at_start) in [("shards", "none", false), ("shards-start", "zstd=1+crc32c", true)] {
+        for (name, codec, index_at_start) in
+            [("shards", "none", false), ("shards-start", "zstd=1+crc32c", true)]
+        {
             let mut spec = spec("<i4");
             let shard = ShardSpec { extents: vec![4, 6], index_at_start };
             spec.layout = LayoutSpec::Chunked { chunk: vec![2, 3], shard: Some(shard) };
@@ -99,7 +122,8 @@ fn plain(folder: &Path, format: Format, separator: Option<char>, v2_keys: bool, 
 fn named(folder: &Path, format: Format) {
     let netcdf = format == Format::NcZarr;
     let name = format!("{}-{format}", if netcdf { "netcdf" } else { "named" });
-    let mut transaction = create(folder.join(name), format, &CreateOptions::default()).expect("a new store");
+    let mut transaction =
+        create(folder.join(name).as_path(), format, &CreateOptions::default()).expect("a new store");
     for (name, length, unlimited) in [("y", 7, true), ("x", 10, false)] {
         let dimension = Dimension { name: name.into(), length, unlimited };
         let change = Change::CreateDimension { group: ObjectPath::root(), dimension };
@@ -122,7 +146,8 @@ fn named(folder: &Path, format: Format) {
         let spec = ArraySpec::simple(numpy("|S1"), &[5]).with_chunk(&[5]);
         transaction.create_array("chars", spec).expect("characters");
         let bytes = b"abcde".to_vec();
-        let block = Block::from_raw(RawData { shape: vec![5], dtype: numpy("|S1"), bytes }).expect("characters");
+        let block =
+            Block::from_raw(RawData { shape: vec![5], dtype: numpy("|S1"), bytes }).expect("characters");
         let staged = StagedArray::from_base(block, &[5], None).expect("characters");
         staged.commit_to(&mut transaction, "chars").expect("characters");
     }
@@ -142,7 +167,8 @@ fn stores_are_read_by_zarr_python_xarray_and_netcdf() {
         named(folder.path(), format);
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/read_written.py");
-    let output = Command::new(reference::python()).arg(script).arg(folder.path()).output().expect("Python starts");
+    let output =
+        Command::new(reference::python()).arg(script).arg(folder.path()).output().expect("Python starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let printed = String::from_utf8_lossy(&output.stdout);
     let mut lines = printed.lines();

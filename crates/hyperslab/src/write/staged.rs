@@ -17,6 +17,13 @@ pub(super) fn write(
     fresh: bool,
 ) -> Result<EncodeStats> {
     let layout = transaction.writer.layout(path)?;
+    if staged.shape().is_empty() && layout.shape == [1] {
+        // A scalar, which NCZarr stores along an axis.
+        let fit = Fit::new(staged.dtype(), &layout.dtype).context(|| format!("array {path}"))?;
+        let content = fit.run(elements::content(&staged.get(..)?)?)?;
+        let chunk = NewChunk { coord: Coord::from_slice(&[0]), data: ChunkData::Elements(content) };
+        return encode(&mut *transaction.writer, path, &mut std::iter::once(Ok(chunk)), &transaction.encode);
+    }
     if layout.shape.len() != staged.shape().len() {
         return Err(Error::invalid(format!(
             "elements of shape {:?} for an array of {:?}",

@@ -17,6 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Folders known to lie in the root that are remembered.
 const FOLDERS_KNOWN: usize = 4096;
 
+/// Files that are made durable at a time.
+const SYNCING: usize = 16;
+
 /// How the name of a file that is being written begins; such files are no objects.
 const UNFINISHED: &str = ".hyperslab-unfinished-";
 
@@ -376,10 +379,6 @@ impl Store for DirectoryStore {
         let mut folders: HashSet<&str> = HashSet::new();
         for key in keys {
             check_key(key)?;
-            match fs::File::open(self.root.join(key)).and_then(|file| file.sync_all()) {
-                Err(e) if !is_absence(&e) => return Err(self.failed("sync", key, e)),
-                _ => {}
-            }
             let mut folder = key.as_str();
             while let Some((above, _)) = folder.rsplit_once('/') {
                 if !folders.insert(above) {
@@ -388,6 +387,20 @@ impl Store for DirectoryStore {
                 folder = above;
             }
         }
+        // The disk takes many at a time as one.
+        let threads = SYNCING.min(keys.len());
+        let one = |key: &String| match fs::File::open(self.root.join(key)).and_then(|file| file.sync_all()) {
+            Err(e) if !is_absence(&e) => Err(self.failed("sync", key, e)),
+            _ => Ok(()),
+        };
+        std::thread::scope(|scope| {
+            let part = keys.len().div_ceil(threads.max(1)).max(1);
+            let workers: Vec<_> =
+                keys.chunks(part).map(|part| scope.spawn(|| part.iter().try_for_each(one))).collect();
+            workers.into_iter().try_for_each(|worker| {
+                worker.join().unwrap_or_else(|_| Err(Error::new(ErrorKind::Io, "syncing was stopped")))
+            })
+        })?;
         folders.insert("");
         for folder in folders {
             match LocalDisk.sync_folder(&self.root.join(folder)) {

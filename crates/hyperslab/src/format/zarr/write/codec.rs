@@ -169,10 +169,8 @@ impl Stage {
             }
         }
         let name = ("name".to_owned(), Json::Text(name));
-        Ok(Json::Map(match members.is_empty() {
-            true => vec![name],
-            false => vec![name, ("configuration".to_owned(), Json::Map(members))],
-        }))
+        // Some readers want it where it says nothing, too.
+        Ok(Json::Map(vec![name, ("configuration".to_owned(), Json::Map(members))]))
     }
 }
 
