@@ -8,7 +8,7 @@ use crate::format::netcdf3;
 use crate::format::zarr::write::{Flavour, Place, ZarrOptions, ZarrWriter};
 use crate::model::write::HierarchyWriter;
 use crate::source::Store;
-use crate::source::store::NewDirectory;
+use crate::source::store::{NewDirectory, ZipWriter};
 use crate::source::write::{WriteFile, WriteOptions};
 use std::fmt;
 use std::sync::Arc;
@@ -174,6 +174,13 @@ impl CreateOptions {
     }
 }
 
+/// Whether a store at a path is to be a zip file.
+pub(super) fn is_zip(path: &std::path::Path, address: &Address) -> bool {
+    let fragment = address.fragment.as_deref().unwrap_or_default();
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("zip"))
+        || fragment.split(['=', ',', '&']).any(|word| word == "zip")
+}
+
 /// A writer of a new file at an address.
 pub(super) fn writer(
     address: &Address,
@@ -200,9 +207,9 @@ pub(super) fn writer(
     }
     match Location::local_path(address) {
         Some(path) => {
-            if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("zip")) {
-                return Err(Error::unsupported("writing zip files")
-                    .hint("write a folder, and zip it without compression"));
+            if is_zip(&path, address) {
+                let zip = ZipWriter::create(&path, &options.open.limits, &options.write)?;
+                return Ok(Box::new(ZarrWriter::create(Place::Store(Arc::new(zip)), options.zarr(format))?));
             }
             let folder = NewDirectory::create(path, &options.write, &options.open.limits)?;
             Ok(Box::new(ZarrWriter::create(Place::Directory(folder), options.zarr(format))?))

@@ -25,6 +25,7 @@ use crate::model::Dataspace;
 use crate::model::write::{
     ArraySpec, AttributeSpec, Change, Committed, Content, HierarchyWriter, ObjectPath, Support, WriteLayout,
 };
+use crate::source::store::ZipWriter;
 use crate::source::write::{WriteFile, WriteOptions};
 use crate::source::{ByteRange, DirectoryStore};
 use crate::staged::{StagedArray, Values};
@@ -110,6 +111,10 @@ fn begin(address: &Address, options: &OpenOptions, write: &WriteOptions) -> Resu
     }
     match Location::open(address, options)? {
         Location::Store(store) => {
+            let store: Arc<dyn crate::source::Store> = match path.filter(|path| path.is_file()) {
+                Some(path) => Arc::new(ZipWriter::edit(path, &options.limits, write)?),
+                None => store,
+            };
             let (before, writer) = ZarrWriter::edit(store, zarr)?;
             Ok((before, Box::new(writer)))
         }

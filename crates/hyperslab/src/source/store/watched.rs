@@ -74,6 +74,10 @@ impl Store for WatchedStore {
         self.inner.delete(key)
     }
 
+    fn commit(&self) -> Result<()> {
+        self.inner.commit()
+    }
+
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         self.inner.list(prefix)
     }

@@ -194,6 +194,7 @@ impl Stage {
                     let keys: Vec<String> = self.written.iter().cloned().collect();
                     store.sync(&keys)?;
                 }
+                store.commit()?;
                 if let Some(folder) = folder.take() {
                     folder.publish()?;
                 }
@@ -232,6 +233,7 @@ impl Stage {
                     e.context("the edit is committed, but not all of it is in its place")
                         .hint("what is left is done when the store is opened to be written the next time")
                 })?;
+                store.commit()?;
             }
         }
         self.done = true;
