@@ -320,6 +320,22 @@ fn documents_without_end_are_not_read_to_their_end() {
     assert!(sent < asked * (1 << 20) + (64 << 20), "{sent} bytes in {asked} requests");
 }
 
+/// A server knows nothing of folders; what it does not show of a store is not called absent.
+#[test]
+fn a_store_that_is_not_shown_is_told_from_none() {
+    let server = Server::start(Duration::ZERO);
+    put_array(&server);
+    let open = || hyperslab::open(server.url("/s")).unwrap_err();
+    server.on(|r| r.path().contains("/s/").then_some(Fault::Status(403, "text/plain", "")));
+    let error = open();
+    assert!(error.kind() == hyperslab::ErrorKind::Permission, "{error}");
+    server.on(|r| r.path().contains("/s/").then_some(Fault::Status(200, "text/html", "<html>log in")));
+    let error = open();
+    assert!(error.to_string().contains("web page"), "{error}");
+    server.on(|_| None);
+    assert_eq!(hyperslab::open(server.url("/none")).unwrap_err().kind(), hyperslab::ErrorKind::NotFound);
+}
+
 #[test]
 fn a_chunk_object_that_is_too_long_is_not_read_to_its_end() {
     let server = Server::start(Duration::ZERO);

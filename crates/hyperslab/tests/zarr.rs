@@ -6,7 +6,8 @@ use hyperslab::dtype::DType;
 use hyperslab::json::Json;
 use hyperslab::model::Workers;
 use hyperslab::source::store::{Get, Listing, Precondition, Version};
-use hyperslab::source::{MemoryStore, ReadHints, Source, Store};
+use hyperslab::source::write::WriteOptions;
+use hyperslab::source::{MemoryStore, ReadHints, Source, Store, ZipWriter};
 use hyperslab::{Error, ErrorKind, File, Limits, MissingChunks, OpenOptions, Selection};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -275,6 +276,48 @@ fn only_the_index_and_the_wanted_chunks_of_a_shard_are_read() {
     let file = open(&[("zarr.json", document.as_bytes()), ("c/0/1", &shard(false))]);
     let plan = file.array("/").unwrap().plan(Selection::parse("[2:4, 3]").unwrap()).unwrap();
     assert_eq!(plan.summary().unwrap().bytes_read, 2);
+}
+
+/// A file that stays open while another program writes its shards anew.
+#[test]
+fn the_index_and_the_chunks_of_a_shard_are_of_one_state() {
+    let document = sharded("end");
+    let store = store(&[("zarr.json", document.as_bytes()), ("c/0/1", &shard(false))]);
+    let file = open_with(store.clone(), &OpenOptions::default());
+    let read = || file.array("/").unwrap().read::<u8>(Selection::parse("[0, 2]").unwrap()).map(|a| a.data);
+    assert_eq!(read().unwrap(), [1]);
+    let mut longer = shard(false);
+    longer.splice(..4, [0, 0, 5, 6, 7, 8]);
+    let index = longer.len() - 68;
+    longer[index..index + 8].copy_from_slice(&2u64.to_le_bytes());
+    let check = crc32c::crc32c(&longer[index..index + 64]).to_le_bytes();
+    longer[index + 64..].copy_from_slice(&check);
+    store.put("c/0/1", longer.into(), &Precondition::None).unwrap();
+    assert_eq!(read().unwrap(), [5]);
+}
+
+/// No group of a zip file hides others beside it.
+#[test]
+fn the_root_of_a_zip_file_is_around_all_of_its_documents() {
+    let folder = tempfile::tempdir().unwrap();
+    for (n, (keys, paths)) in [
+        (vec!["s/.zgroup", "s/a/.zgroup"], vec!["/", "/a"]),
+        (vec!["x/.zgroup", "x/a/.zgroup", "y/.zgroup"], vec!["/", "/x", "/x/a", "/y"]),
+        (vec!["s/one/.zgroup", "s/onetwo/.zgroup", "t"], vec!["/", "/one", "/onetwo"]),
+        (vec![".zgroup", "a/.zgroup"], vec!["/", "/a"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = folder.path().join(format!("{n}.zip"));
+        let zip = ZipWriter::create(&path, &Limits::default(), &WriteOptions::default()).unwrap();
+        for key in &keys {
+            zip.put(key, GROUP.1.to_vec().into(), &Precondition::None).unwrap();
+        }
+        zip.commit().unwrap();
+        let found: Vec<String> = hyperslab::open(&path).unwrap().walk().map(|e| e.path).collect();
+        assert_eq!(found, paths, "{keys:?}");
+    }
 }
 
 #[test]
@@ -618,6 +661,7 @@ fn wrong_documents_of_version_3_are_refused() {
         (r#"[{"name":"bytes","configuration":{"endian":"little"}}]"#, "[]", ErrorKind::Corrupt),
         ("}}]}", r#"}},{"name":"transpose","configuration":{"order":[0]}}]}"#, ErrorKind::Corrupt),
         ("\"fill_value\":1", "\"fill_value\":1.5", ErrorKind::Corrupt),
+        ("\"fill_value\":1,", "", ErrorKind::Corrupt),
         ("\"shape\"", "\"dimension_names\":[\"x\",\"y\"],\"shape\"", ErrorKind::Corrupt),
         ("\"shape\"", "\"odd\":{\"must_understand\":true},\"shape\"", ErrorKind::Unsupported),
         ("\"shape\"", "\"odd\":1,\"shape\"", ErrorKind::Unsupported),

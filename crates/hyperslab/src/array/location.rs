@@ -231,10 +231,14 @@ impl Location {
             // What is no file (a server may show a page, or forbid the look at a folder) may have files below it.
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Permission | ErrorKind::Io) => {
                 let store = store()?;
-                if is_store || is_zarr(store.as_ref(), &options.limits) {
-                    Ok(Location::Store(store))
-                } else {
-                    Err(e)
+                if is_store {
+                    return Ok(Location::Store(store));
+                }
+                match is_zarr(store.as_ref(), &options.limits) {
+                    Ok(true) => Ok(Location::Store(store)),
+                    // What is not shown, or fails, is not what does not exist.
+                    Err(hidden) if e.kind() == ErrorKind::NotFound => Err(hidden),
+                    _ => Err(e),
                 }
             }
             Err(e) => Err(e),
@@ -297,12 +301,17 @@ fn s3_region(url: &str) -> Option<String> {
     Some(region.strip_prefix("s3-").unwrap_or(region).to_owned())
 }
 
-/// Whether a store has the metadata of a Zarr hierarchy at its root. A failure is no answer to what it is.
+/// Whether a store has the metadata of a Zarr hierarchy at its root. Fails if that can be told of none of its documents
+/// because of a failure.
 #[cfg(feature = "remote")]
-fn is_zarr(store: &dyn Store, limits: &Limits) -> bool {
+fn is_zarr(store: &dyn Store, limits: &Limits) -> Result<bool> {
     let keys = ["zarr.json", ".zmetadata", ".zgroup", ".zarray"]
         .map(|key| crate::source::store::Get::whole(key).within(limits.document));
-    store.get_many(&keys).iter().any(|answer| matches!(answer, Ok(Some(_))))
+    let answers = store.get_many(&keys);
+    if answers.iter().any(|answer| matches!(answer, Ok(Some(_)))) {
+        return Ok(true);
+    }
+    answers.into_iter().collect::<Result<Vec<_>>>().map(|_| false)
 }
 
 /// A zip file, with blocks of it in memory if it is far away.

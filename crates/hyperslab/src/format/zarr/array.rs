@@ -106,7 +106,7 @@ fn variable_fill(kind: Variable, spelled: &Json) -> Result<Vec<u8>> {
 fn fill_of(element: &Element, spelled: Option<&Json>) -> Result<Fill> {
     let spelled = spelled.unwrap_or(&Json::Null);
     Ok(match element {
-        _ if spelled.is_null() => Fill::Undefined,
+        Element::Variable(_) if spelled.is_null() => Fill::Undefined,
         Element::Variable(kind) => Fill::Value(variable_fill(*kind, spelled)?),
         Element::Fixed(dtype) => fill::element(dtype, spelled)?.map_or(Fill::Undefined, Fill::Value),
     })
@@ -242,7 +242,8 @@ pub(super) fn v3(document: &Json) -> Result<ArrayDocument> {
     {
         return Err(byte_order_missing(dtype).context("codec bytes"));
     }
-    let fill = fill_of(&element, document.get("fill_value"))?;
+    let spelled = document.get("fill_value").ok_or_else(|| wrong_member("fill_value", "missing"))?;
+    let fill = fill_of(&element, Some(spelled))?;
     let dimension_names = match document.get("dimension_names") {
         Some(Json::List(names)) if names.len() == shape.len() => {
             Some(names.iter().map(|n| n.as_str().map(str::to_owned)).collect())

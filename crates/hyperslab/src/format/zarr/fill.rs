@@ -4,10 +4,14 @@ use crate::dtype::{ByteOrder, DType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Json, base64};
 
-/// One element as stored of the fill value `spelled`. `null` has none.
+/// One element as stored of the fill value `spelled`. `null` has none, but where a type has an element for what is not there.
 pub(super) fn element(dtype: &DType, spelled: &Json) -> Result<Option<Vec<u8>>> {
     if spelled.is_null() {
-        return Ok(None);
+        return Ok(match dtype {
+            // Zero would be a date like any other.
+            DType::DateTime(t) => Some(ordered(i64::MIN.to_le_bytes().to_vec(), t.order)),
+            _ => None,
+        });
     }
     let size = dtype.size();
     let wrong = || {
@@ -146,7 +150,10 @@ mod tests {
         assert_eq!(fill("|S3", "\"\""), Some(vec![0; 3]));
         assert_eq!(fill("|V2", "\"AQI=\""), Some(vec![1, 2]));
         assert_eq!(fill("<U2", "\"é\""), Some(vec![0xe9, 0, 0, 0, 0, 0, 0, 0]));
-        assert_eq!(fill("<M8[s]", "\"NaT\""), Some(i64::MIN.to_le_bytes().to_vec()));
+        for text in ["\"NaT\"", "null"] {
+            assert_eq!(fill("<M8[s]", text), Some(i64::MIN.to_le_bytes().to_vec()));
+            assert_eq!(fill(">m8[D]", text), Some(i64::MIN.to_be_bytes().to_vec()));
+        }
     }
 
     #[test]

@@ -86,13 +86,19 @@ pub enum Consolidation {
     Required,
 }
 
-/// The folder of a zip file that the hierarchy lies in: the first of those with a document that are nearest to the top.
+/// The folder of a zip file that the hierarchy lies in: the innermost one around all documents, so that none is hidden.
 /// `None` if there is no document.
 pub fn root_in_zip(source: Arc<dyn Source>, limits: &Limits) -> Result<Option<String>> {
     let keys = ZipStore::open_at(source, "", limits)?.list("")?;
     let folders = keys.iter().filter_map(|key| node::folder_of_document(key));
-    let depth = |folder: &&str| if folder.is_empty() { 0 } else { 1 + folder.matches('/').count() };
-    Ok(folders.min_by(|a, b| depth(a).cmp(&depth(b)).then(a.cmp(b))).map(str::to_owned))
+    Ok(folders.reduce(around_both).map(str::to_owned))
+}
+
+/// The innermost folder around two folders, or one of them.
+fn around_both<'a>(one: &'a str, other: &str) -> &'a str {
+    let same = one.split('/').zip(other.split('/')).take_while(|(a, b)| a == b);
+    let length = same.fold(0, |length, (name, _)| length + name.len() + 1);
+    one.get(..length.saturating_sub(1)).unwrap_or_default()
 }
 
 /// A chunk index, the extents of a chunk, and those of the grid of chunks.

@@ -3,7 +3,7 @@
 //! The index holds offset and length of every chunk in C order, two unsigned numbers of eight bytes; both are 2^64 − 1
 //! for a chunk that was never written. It comes first or last and has codecs of its own.
 
-use super::object::Opened;
+use super::object::{IndexRead, Opened};
 use crate::codec::{Codec, Pipeline, Scratch};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::model::{ChunkIndex, ChunkRef, Fault};
@@ -178,8 +178,8 @@ impl Shards {
             return self.in_memory(self.unwrap(bytes)?).map(Some);
         }
         let index = self.decode_index(&bytes)?;
-        let place =
-            Place::Range { source: self.opened.object(key, self.reserved().1), offset: 0, length: None };
+        let read = IndexRead::new(&bytes, self.at_start);
+        let place = Place::Range { source: self.opened.shard(key, read), offset: 0, length: None };
         Ok(Some(Found { place, index }))
     }
 
