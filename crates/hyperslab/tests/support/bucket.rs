@@ -37,6 +37,8 @@ pub const THE_SAME: u16 = 10;
 pub const LOST: u16 = 11;
 pub const DONE_503: u16 = 12;
 pub const OVERTAKEN_503: u16 = 13;
+/// The answer after a while, so that others can be asked for at the same time.
+pub const LATE: u16 = 14;
 
 const DATE: &str = "Mon, 02 Jan 2006 15:04:05 GMT";
 
@@ -51,6 +53,8 @@ struct Shared {
     uploads: Mutex<HashMap<String, BTreeMap<usize, Vec<u8>>>>,
     /// Bytes of answers without end that were taken.
     endless: Mutex<usize>,
+    /// Late answers that are waited for, and the most that ever were.
+    late: Mutex<(usize, usize)>,
 }
 
 #[derive(Clone, Debug)]
@@ -111,6 +115,11 @@ impl Bucket {
     /// Bytes of answers without end that anybody took.
     pub fn endless(&self) -> usize {
         *self.shared.endless.lock().unwrap()
+    }
+
+    /// The most late answers that were waited for at the same time.
+    pub fn most_at_once(&self) -> usize {
+        self.shared.late.lock().unwrap().1
     }
 
     pub fn log(&self) -> Vec<Request> {
@@ -254,6 +263,17 @@ fn serve(stream: TcpStream, dialect: Dialect, shared: &Shared) -> std::io::Resul
                 };
                 answer.body = xml.into_bytes();
                 answer
+            }
+            Some(LATE) => {
+                let waiting = |more: bool| {
+                    let mut late = shared.late.lock().unwrap();
+                    late.0 = if more { late.0 + 1 } else { late.0 - 1 };
+                    late.1 = late.1.max(late.0);
+                };
+                waiting(true);
+                std::thread::sleep(std::time::Duration::from_millis(200));
+                waiting(false);
+                answer(&request, body, dialect, shared)
             }
             Some(status) => said(status, "Ordered", "as the test wants it"),
             None => answer(&request, body, dialect, shared),

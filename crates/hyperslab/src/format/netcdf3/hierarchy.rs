@@ -96,6 +96,18 @@ impl NetCdf3 {
     fn end(&self, place: &Place) -> u64 {
         place.end(self.layout.records, self.layout.stride.unwrap_or(0)).unwrap_or(u64::MAX)
     }
+
+    /// Of a streamed file, words about a record that is there in part, which is not counted.
+    fn begun_record(&self) -> Option<String> {
+        let stride = self.layout.stride.filter(|_| self.header.records.is_none())?;
+        let parts = self.layout.places.iter().flatten().filter(|p| p.is_record && p.length > 0);
+        let begin = parts.map(|p| p.begin).min()?;
+        let counted = self.layout.records.checked_mul(stride)?.checked_add(begin)?;
+        // Records without padding may be padded at the end of the file.
+        let padding = if stride % 4 == 0 { 0 } else { 3 };
+        let left = self.length.checked_sub(counted).filter(|&left| left > padding)?;
+        Some(format!("the file ends within record {}, of which it has {left} bytes", self.layout.records))
+    }
 }
 
 /// Attributes as the model has them: text as one string, numbers as a list.
@@ -146,6 +158,9 @@ impl Hierarchy for NetCdf3 {
         let end = self.layout.places.iter().flatten().map(|p| self.end(p)).max().unwrap_or(0);
         if end > self.length {
             notes.push(("cut short", format!("the header tells of {end} bytes")));
+        }
+        if let Some(begun) = self.begun_record() {
+            notes.push(("cut short", begun));
         }
         FileInfo { format, user_block: 0, version: h.version.number(), notes }
     }
@@ -293,6 +308,9 @@ impl Hierarchy for NetCdf3 {
         }
         if self.header.dimensions.iter().filter(|d| d.length == 0).count() > 1 {
             report(None, Error::corrupt("netCDF header", 8, "more than one dimension of length 0"));
+        }
+        if let Some(begun) = self.begun_record() {
+            report(None, Error::new(ErrorKind::Truncated, begun).at("data", self.length));
         }
         for (variable, place) in self.header.variables.iter().zip(&self.layout.places) {
             let Ok(place) = place else { continue };

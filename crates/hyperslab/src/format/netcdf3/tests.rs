@@ -194,12 +194,22 @@ fn a_single_record_variable_is_not_padded() {
 fn records_of_a_streamed_file_are_counted() {
     for version in [1, 5] {
         let mut w = sample(version, u64::MAX);
-        assert_eq!(open(w.out.clone()).unwrap().dimensions(&NodeId::Address(0)).unwrap()[0].length, 5);
+        let file = open(w.out.clone()).unwrap();
+        assert_eq!(file.dimensions(&NodeId::Address(0)).unwrap()[0].length, 5);
+        file.check(&mut |f| panic!("{}", f.error));
         // Not all of the last record is there.
         w.out.truncate(w.out.len() - 1);
         let file = open(w.out).unwrap();
         assert_eq!(file.dimensions(&NodeId::Address(0)).unwrap()[0].length, 4);
         assert_eq!(read(&file, "b").unwrap(), [1, 2, 3, 4]);
+        let mut faults = Vec::new();
+        file.check(&mut |f| faults.push((f.error.kind(), f.error.to_string())));
+        let (kind, text) = faults.pop().unwrap();
+        assert!(
+            faults.is_empty() && kind == ErrorKind::Truncated && text.contains("within record 4"),
+            "{text}"
+        );
+        assert!(file.info().notes.iter().any(|(name, _)| *name == "cut short"));
     }
 }
 

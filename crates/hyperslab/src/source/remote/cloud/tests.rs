@@ -303,6 +303,32 @@ fn answers_are_bounded_alone_and_together() {
 }
 
 #[test]
+fn many_requests_are_under_way_at_the_same_time() {
+    for dialect in DIALECTS {
+        let bucket = Bucket::start(dialect);
+        let all = store(&bucket, dialect, "");
+        let keys: Vec<String> = (0..40).map(|n| format!("k{n:02}")).collect();
+        for (n, key) in keys.iter().enumerate() {
+            all.put(key, vec![n as u8; 10].into(), &Precondition::None).unwrap();
+        }
+        bucket.fail(bucket::LATE, 1000);
+        let gets: Vec<Get> = keys.iter().map(|key| Get::whole(key)).collect();
+        let answers = all.get_many(&gets);
+        assert!(answers.iter().zip(0..).all(|(a, n)| a.as_ref().unwrap().as_ref().unwrap()[..] == [n; 10]));
+        assert!(bucket.most_at_once() >= 16, "{dialect:?}: {} objects", bucket.most_at_once());
+        // The same of ranges of one object, of another server.
+        let bucket = Bucket::start(dialect);
+        let all = store(&bucket, dialect, "");
+        all.put("long", vec![1; 400_000].into(), &Precondition::None).unwrap();
+        let source = Store::open(&all, "long").unwrap().unwrap();
+        bucket.fail(bucket::LATE, 1000);
+        let ranges: Vec<_> = (0..40).map(|n| ByteRange::new(199_999 + n * 5000, 10)).collect();
+        assert!(source.read(&ranges).unwrap().iter().all(|bytes| bytes[..] == [1; 10]));
+        assert!(bucket.most_at_once() >= 16, "{dialect:?}: {} ranges", bucket.most_at_once());
+    }
+}
+
+#[test]
 fn a_write_whose_answer_is_lost_is_known_to_be_done() {
     for dialect in DIALECTS {
         let bucket = Bucket::start(dialect);
