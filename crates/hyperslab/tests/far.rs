@@ -334,6 +334,8 @@ fn a_store_that_is_not_shown_is_told_from_none() {
     assert!(error.to_string().contains("web page"), "{error}");
     server.on(|_| None);
     assert_eq!(hyperslab::open(server.url("/none")).unwrap_err().kind(), hyperslab::ErrorKind::NotFound);
+    let error = hyperslab::open(server.url("/none#mode=zarr")).unwrap_err().to_string();
+    assert!(error.contains("no Zarr document"), "{error}");
 }
 
 #[test]
@@ -431,6 +433,34 @@ fn sources_of_a_virtual_dataset_do_not_wait_for_one_another() {
     server.on(|r| (r.path() == "/x/n04.h5").then_some(Fault::Status(404, "text/plain", "")));
     let read = open().array("over").unwrap().read::<u8>(sel("[...]")).unwrap().data;
     assert_eq!((read[39_999], read[40_000], read[49_999], read[50_000]), (3, 3, 3, 5));
+}
+
+/// How many numbered sources there are is found out by looking for the first that is missing.
+#[test]
+fn numbered_sources_of_a_virtual_dataset_are_looked_for_together() {
+    let folder = format!("{}/tests/data/virtual/", env!("CARGO_MANIFEST_DIR"));
+    let server = Server::start(LATENCY);
+    server.put("/x/numbered.h5", std::fs::read(format!("{folder}numbered.h5")).unwrap());
+    let source = fixture("virtual/many_source.h5");
+    let at = source.windows(16).position(|w| w == [0xab; 16]).unwrap();
+    // What comes behind a gap does not count, whatever it is.
+    for n in (0..40u8).chain([41]) {
+        let mut source = source.clone();
+        source[at..at + 20_000].fill(n);
+        server.put(&format!("/x/m{n}.h5"), if n == 41 { b"no file".to_vec() } else { source });
+    }
+    let file = hyperslab::open(server.url("/x/numbered.h5")).unwrap();
+    server.forget();
+    let array = file.array("d").unwrap();
+    assert_eq!(array.shape(), [800_000]);
+    let (requests, _, waves) = server.count();
+    assert!(requests >= 41 && waves < 20, "{requests} requests in {waves} waves");
+    let read = array.read::<u8>(sel("[...]")).unwrap().data;
+    assert!(read.chunks(20_000).zip(0..).all(|(part, n)| part.iter().all(|&x| x == n)));
+    // One that may not be seen is not the end.
+    server.on(|r| (r.path() == "/x/m20.h5").then_some(Fault::Status(403, "text/plain", "")));
+    let error = hyperslab::open(server.url("/x/numbered.h5")).unwrap().array("d").unwrap_err();
+    assert!(error.kind() == hyperslab::ErrorKind::Permission && error.to_string().contains("m20"), "{error}");
 }
 
 #[test]

@@ -168,11 +168,27 @@ impl Array {
         }
         // Each source is a file or an object, so that this ends, but not in any case soon.
         let most = most.min(MAPPINGS);
-        let mut number = 0;
-        while number < most && self.numbered(mapping, number)?.is_some() {
-            number += 1;
+        let far = self.has_sources_far_away() && self.sources().nesting.is_none();
+        let (mut number, mut together) = (0, 1);
+        while number < most {
+            // Those behind the first that is missing are asked for in vain.
+            let numbers: Vec<u64> = (number..most.min(number.saturating_add(together))).collect();
+            for source in exec::all(TOGETHER, &numbers, |&number| self.numbered(mapping, number)) {
+                if source?.is_none() {
+                    return Ok(number);
+                }
+                number += 1;
+            }
+            if far {
+                together = (together * 2).min(TOGETHER as u64);
+            }
         }
         Ok(number)
+    }
+
+    /// Whether each source takes requests, which need not wait for one another.
+    fn has_sources_far_away(&self) -> bool {
+        self.hierarchy().traffic().requests > 0 && self.hierarchy().retry().is_none()
     }
 
     fn numbered(&self, mapping: &VirtualMapping, number: u64) -> Result<Option<Array>> {
@@ -302,8 +318,7 @@ impl Planning<'_> {
         let mut parts = Vec::new();
         // Far away, opening a source and looking up its chunks takes requests, which need not wait for one another. The
         // sources of sources do wait, so that there are not threads of threads.
-        let far = array.hierarchy().traffic().requests > 0 && array.hierarchy().retry().is_none();
-        if far && self.above.is_empty() && pieces.len() > 1 {
+        if array.has_sources_far_away() && self.above.is_empty() && pieces.len() > 1 {
             for batch in pieces.chunks(BATCH) {
                 for piece in exec::all(TOGETHER, batch, made) {
                     parts.extend(piece?);

@@ -168,13 +168,17 @@ impl Zarr {
             zarr.by_netcdf = mark.is_some();
             zarr.old_text = mark.and_then(Json::as_str).is_some_and(array::is_of_old_text);
         }
-        match root {
-            Ok(None) if zarr.holds_nodes("", &mut 0)? != Some(true) => Err(Error::new(
-                ErrorKind::Unsupported,
-                "there is no Zarr document (zarr.json, .zgroup, .zarray)",
-            )),
-            _ => Ok(Arc::new(zarr)),
+        let none =
+            || Error::new(ErrorKind::Unsupported, "there is no Zarr document (zarr.json, .zgroup, .zarray)");
+        if matches!(root, Ok(None)) {
+            match zarr.holds_nodes("", &mut 0) {
+                Ok(Some(true)) => {}
+                // What cannot be listed has to have a document at its root.
+                Err(e) if e.kind() != ErrorKind::Unsupported => return Err(e),
+                _ => return Err(none()),
+            }
         }
+        Ok(Arc::new(zarr))
     }
 
     /// The consolidated metadata in the root, if there is any.
