@@ -186,6 +186,10 @@ fn a_zarr_store_on_a_web_server_needs_to_say_what_it_has() {
     // Without a list of what there is, an array is found by its name, and the rest is said to be unknown.
     let file = hyperslab::open(server.url("/s.zarr#mode=zarr")).unwrap();
     assert_eq!(file.array("/deep/a").unwrap().read::<i16>(sel("[0]")).unwrap().data, [7, 7, 1, 2]);
+    let at = hyperslab::Address::parse(&server.url("/s.zarr#mode=zarr::/deep/a[1, ::2]"));
+    let (object, selection) = hyperslab::open(at.clone()).unwrap().locate(&at).unwrap();
+    let Object::Array(array) = object else { panic!("an array") };
+    assert_eq!(array.read::<i16>(selection).unwrap().data, [3, 7]);
     let listed = file.root().links().map(|_| ()).unwrap_err();
     assert_eq!(listed.kind(), hyperslab::ErrorKind::Unsupported, "{listed}");
     let consolidated = format!(

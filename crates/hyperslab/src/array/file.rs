@@ -148,8 +148,10 @@ impl File {
     pub fn locate(&self, address: &Address) -> Result<(Object, Selection)> {
         let literal = self.get(&address.path);
         let missing = literal.as_ref().is_err_and(|e| e.kind() == ErrorKind::NotFound);
+        // Where nothing can be listed, nobody knows of what does not say itself that it is there.
+        let unknown = literal.as_ref().is_err_and(|e| e.kind() == ErrorKind::Unsupported);
         match address.split_slice() {
-            Some((path, slice)) if missing => {
+            Some((path, slice)) if missing || unknown => {
                 let object = self.get(path)?;
                 let selection = Selection::parse(slice).context(|| format!("slice {slice}"))?;
                 Ok((object, selection))
