@@ -138,6 +138,8 @@ pub(crate) enum Command {
     Plan(Plan),
     /// Print new rows of arrays that are being written, as they come.
     Follow(Follow),
+    /// List the versions that an HDF5 file keeps, and what each one changed.
+    Log(Log),
     /// Verify every structure, checksum and chunk of a file.
     Check(Check),
     /// Copy a file to another format, other chunks, other codecs, and say what of it cannot be kept.
@@ -174,6 +176,33 @@ pub(crate) enum Command {
     },
 }
 
+/// Which version of an HDF5 file that keeps versions.
+#[derive(Debug, Args)]
+pub(crate) struct At {
+    /// The file as it was at this version: its name, -N (N versions before the current one, 0 for that), or a time in UTC,
+    /// such as 2026-03-01T12:00, for the newest version by then. Paths are then those within the version.
+    #[arg(long, value_name = "VERSION", allow_hyphen_values = true, help_heading = "Versions")]
+    pub(crate) at: Option<String>,
+    /// The group whose versions are meant; by default the root, or the only one that has versions.
+    #[arg(long, value_name = "GROUP", requires = "at", help_heading = "Versions")]
+    pub(crate) of: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Newest first. Chunks are new if no older version has them. `hyperslab get --at NAME FILE::/path` reads a version.\n\nExamples:\n  hyperslab log runs.h5\n  hyperslab log runs.h5::/experiment    the versions of one group\n  hyperslab log --json runs.h5 | jq -r .name"
+)]
+pub(crate) struct Log {
+    /// FILE, or FILE::/group where not the root is versioned.
+    #[arg(value_parser = address())]
+    pub(crate) address: Address,
+    /// One JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) stats: Stats,
+}
+
 /// Whether to say what was done.
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
@@ -201,6 +230,8 @@ pub(crate) struct Ls {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
+    pub(crate) version: At,
+    #[command(flatten)]
     pub(crate) stats: Stats,
 }
 
@@ -216,6 +247,8 @@ pub(crate) struct Info {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
+    pub(crate) version: At,
+    #[command(flatten)]
     pub(crate) stats: Stats,
 }
 
@@ -230,6 +263,8 @@ pub(crate) struct Describe {
     /// As JSON, the only form there is.
     #[arg(long, required = true)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) version: At,
     #[command(flatten)]
     pub(crate) stats: Stats,
 }
@@ -294,6 +329,8 @@ pub(crate) struct Dump {
     #[arg(short, long, value_name = "LANGUAGE", value_enum)]
     pub(crate) full: Option<Language>,
     #[command(flatten)]
+    pub(crate) version: At,
+    #[command(flatten)]
     pub(crate) stats: Stats,
     /// Print help.
     #[arg(long, action = clap::ArgAction::Help)]
@@ -330,6 +367,8 @@ pub(crate) struct Get {
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) version: At,
+    #[command(flatten)]
     pub(crate) stats: Stats,
     /// Print all elements as text, however many; so it is done anyway where the text does not go to a terminal.
     #[arg(long)]
@@ -358,6 +397,8 @@ pub(crate) struct Plan {
     /// Its totals, as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) version: At,
     #[command(flatten)]
     pub(crate) stats: Stats,
 }
@@ -404,6 +445,8 @@ pub(crate) struct Follow {
     /// How to write rows.
     #[arg(short, long, value_enum, default_value = "text")]
     pub(crate) format: RowFormat,
+    #[command(flatten)]
+    pub(crate) version: At,
 }
 
 fn from(text: &str) -> Result<hyperslab::follow::From, String> {

@@ -12,6 +12,10 @@ use std::time::Duration;
 
 /// Follows arrays; false if rows were announced that never came.
 pub(crate) fn run(arguments: &Follow, options: &OpenOptions, out: &mut Out) -> Outcome<bool> {
+    if let Some(at) = &arguments.version.at {
+        let text = format!("following the version {at}: what was committed does not change");
+        return Err(hyperslab::Error::unsupported(text).into());
+    }
     let address = &arguments.address;
     let mut paths: Vec<&str> = arguments.datasets.iter().map(String::as_str).collect();
     if !paths.is_empty() && address.path != "/" {

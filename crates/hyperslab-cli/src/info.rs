@@ -15,7 +15,7 @@ type Lines = Vec<(String, String)>;
 
 pub(crate) fn run(arguments: &Info, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
     let address = &arguments.address;
-    let file = crate::output::open(address.clone(), options)?;
+    let file = crate::output::open_at(address.clone(), &arguments.version, options)?;
     let object = file.get(&address.path)?;
     let paths = Paths::new(&file);
     let mut lines = Lines::new();

@@ -19,7 +19,7 @@ struct Row {
 
 pub(crate) fn run(arguments: &Ls, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
     let address = &arguments.address;
-    let file = crate::output::open(address.clone(), options)?;
+    let file = crate::output::open_at(address.clone(), &arguments.version, options)?;
     let object = file.get(&address.path)?;
     let paths = Paths::new(&file);
     let whole = address.path == "/";

@@ -15,6 +15,7 @@ mod follow;
 mod get;
 mod info;
 mod json;
+mod log;
 mod ls;
 mod output;
 mod plan;
@@ -51,6 +52,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
         Command::Follow(follow) => follow::run(follow, &options, &mut out),
         Command::Get(get) => get::run(get, &options, &mut out).map(|()| true),
         Command::Plan(plan) => plan::run(plan, &options, &mut out).map(|()| true),
+        Command::Log(log) => log::run(log, &options, &mut out).map(|()| true),
         Command::Check(check) => check::run(check, &options, &mut out),
         Command::Zmap { look } => zmap::run(look, &options, &mut out).map(|()| true),
         Command::Copy(copy) => copy::run(copy, &options, &mut out).map(|()| true),

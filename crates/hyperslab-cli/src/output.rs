@@ -1,6 +1,6 @@
 //! What goes where: data to stdout or a file, everything else to stderr.
 
-use crate::args::{Color, Stats};
+use crate::args::{At, Color, Stats};
 use hyperslab::source::Traffic;
 use hyperslab::{Address, OpenOptions};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -75,6 +75,18 @@ pub(crate) fn open(address: impl Into<Address>, options: &OpenOptions) -> hypers
         ));
     }
     Ok(file)
+}
+
+/// The same at the version that is asked for.
+pub(crate) fn open_at(
+    address: impl Into<Address>,
+    version: &At,
+    options: &OpenOptions,
+) -> hyperslab::Result<hyperslab::File> {
+    let file = open(address, options)?;
+    let Some(at) = &version.at else { return Ok(file) };
+    let versions = crate::log::versions(&file, version.of.as_deref())?;
+    Ok(versions.file(&versions.pick(at)?))
 }
 
 impl Stats {

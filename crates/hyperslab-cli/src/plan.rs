@@ -7,7 +7,7 @@ use hyperslab::OpenOptions;
 
 pub(crate) fn run(arguments: &Plan, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
     let address = &arguments.address;
-    let file = crate::output::open(address.clone(), options)?;
+    let file = crate::output::open_at(address.clone(), &arguments.version, options)?;
     let (array, selection) = crate::get::array(&file, address)?;
     let plan = array.plan(selection)?;
     arguments.stats.say(file.traffic());

@@ -12,6 +12,7 @@ pub mod model;
 pub mod select;
 pub mod source;
 pub mod staged;
+pub mod version;
 pub mod write;
 
 pub mod error;
@@ -34,6 +35,7 @@ pub use follow::{Follow, FollowOptions, follow};
 pub use plan::ReadPlan;
 pub use select::Selection;
 pub use staged::StagedArray;
+pub use version::Versions;
 pub use write::{Format, Transaction, create, edit};
 
 /// The Rust of the README, compiled with the tests.

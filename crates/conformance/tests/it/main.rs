@@ -18,6 +18,7 @@ mod selection;
 mod staged;
 mod swmr;
 mod threads;
+mod versions;
 mod written;
 mod zarr;
 

@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Describe, options: &OpenOptions, out: &mut Out) ->
     options.limits.output = options.limits.output.min(4 * LARGE);
     options.limits.chunk = options.limits.chunk.min(4 * LARGE);
     options.limits.in_flight = options.limits.in_flight.min(LARGE);
-    let open = || crate::output::open(address.clone(), &options);
+    let open = || crate::output::open_at(address.clone(), &arguments.version, &options);
     // What a URL names says itself what it is.
     let far = address.scheme().map(|_| open()).transpose()?;
     let path = far.as_ref().map_or(address.local(), |file| Path::new(file.name()));

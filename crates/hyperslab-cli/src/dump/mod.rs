@@ -30,7 +30,7 @@ const KEYWORDS: [&[u8]; 5] = [b"variables", b"dimensions", b"data", b"group", b"
 
 /// Prints a file. False: something could not be shown.
 pub(crate) fn run(arguments: &args::Dump, options: &OpenOptions, out: &mut Out) -> Outcome<bool> {
-    let file = crate::output::open(arguments.file.clone(), options)?;
+    let file = crate::output::open_at(arguments.file.clone(), &arguments.version, options)?;
     let view = file.netcdf()?;
     if arguments.kind {
         out.line(kind_text(view.model()))?;

@@ -24,7 +24,7 @@ use std::path::Path;
 
 pub(crate) fn run(arguments: &Get, options: &OpenOptions, stdout: &mut Out) -> Outcome<()> {
     let address = &arguments.address;
-    let file = crate::output::open(address.clone(), options)?;
+    let file = crate::output::open_at(address.clone(), &arguments.version, options)?;
     let (array, selection) = array(&file, address)?;
     let format =
         arguments.format.unwrap_or_else(|| arguments.output.as_deref().map_or(Format::Text, by_name));

@@ -102,6 +102,16 @@ impl File {
         File { hierarchy, name: name.into().into(), options: Arc::new(options.clone()), pure: false }
     }
 
+    /// The same file seen through another hierarchy.
+    pub(crate) fn seen_through(&self, hierarchy: Arc<dyn Hierarchy>) -> File {
+        File { hierarchy, ..self.clone() }
+    }
+
+    /// How it was opened.
+    pub fn options(&self) -> &Arc<OpenOptions> {
+        &self.options
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name

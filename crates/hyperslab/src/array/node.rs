@@ -102,7 +102,7 @@ pub(super) fn attribute(
 }
 
 /// All elements of an attribute as one value: `Null` for a null dataspace, nested lists otherwise.
-pub(super) fn attribute_value(hierarchy: &dyn Hierarchy, a: &Attribute, limit: u64) -> Result<Value> {
+pub(crate) fn attribute_value(hierarchy: &dyn Hierarchy, a: &Attribute, limit: u64) -> Result<Value> {
     if a.space.is_null() {
         return Ok(Value::Null);
     }

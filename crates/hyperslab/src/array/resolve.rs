@@ -108,7 +108,7 @@ fn missing(hierarchy: &dyn Hierarchy, group: &Node, component: &Name) -> Error {
 }
 
 /// What to try instead of `wanted`: the names that look like it, or else the first ones.
-pub(super) fn near(wanted: &str, names: &[String]) -> String {
+pub(crate) fn near(wanted: &str, names: &[String]) -> String {
     if names.is_empty() {
         return "there are none at all".into();
     }

@@ -335,6 +335,22 @@ pub struct Tile {
     pub index: Arc<dyn ChunkIndex>,
 }
 
+/// A virtual dataset that consists of whole chunks of one array of the same file, stacked there along the first axis, as
+/// versions of an array are kept: each chunk of its grid is that of the other array, edge chunks lie in the low corner of theirs.
+#[derive(Clone, Debug)]
+pub struct Stacked {
+    /// What the dataset says of itself; its grid and its filters are those of the other array.
+    pub meta: ArrayMeta,
+    /// The path of the other array from the root of the file; `None` if no chunk is mapped.
+    pub source: Option<Name>,
+    /// The number of a chunk in C order of the grid, and that of the chunk along the first axis of the other array. Sorted,
+    /// no chunk twice. A chunk that is not here was never written.
+    pub slots: Vec<(u64, u64)>,
+}
+
+/// The chunk extents of the array at a path from the root; `None` where it is of no use.
+pub type ChunkOf<'a> = &'a mut dyn FnMut(&Name) -> Result<Option<Vec<u64>>>;
+
 /// How to get at the elements of an array.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -431,6 +447,12 @@ pub trait Hierarchy: Send + Sync + fmt::Debug {
 
     /// Type, extents, layout and filters of an array.
     fn array(&self, node: &NodeId) -> Result<(ArrayMeta, Storage)>;
+
+    /// What of a virtual dataset is needed to read it as chunks of one other array, if it is made of such; `None` if it is
+    /// not, or if the format has nothing like it: then [`Hierarchy::array`] says how to read it.
+    fn stacked(&self, _array: &NodeId, _chunk_of: ChunkOf<'_>) -> Result<Option<Stacked>> {
+        Ok(None)
+    }
 
     /// The dimensions that a group declares, in the order of declaration; none in a format without such a notion.
     fn dimensions(&self, _group: &NodeId) -> Result<Vec<Dimension>> {

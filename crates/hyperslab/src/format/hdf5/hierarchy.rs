@@ -19,8 +19,8 @@ use crate::dtype::{DType, ReferenceKind};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::model::{
-    ArrayMeta, AttributeEntry, Fault, FileInfo, HeapRef, Hierarchy, Link, Links, NodeId, NodeKind, Reference,
-    Retry, Storage, Writer,
+    ArrayMeta, AttributeEntry, ChunkGrid, ChunkOf, Fault, FileInfo, HeapRef, Hierarchy, Layout, Link, Links,
+    NodeId, NodeKind, Reference, Retry, Stacked, Storage, Writer,
 };
 use crate::shape::Name;
 use crate::source::{CachedSource, Latency, NearSource, Neighbours, Source, Traffic};
@@ -206,12 +206,29 @@ impl Hdf5 {
         }
     }
 
+    fn surroundings<'a>(&'a self, space: &'a Space) -> Surroundings<'a> {
+        let live = self.objects.is_live();
+        Surroundings { space, heap: &self.heap, neighbours: &self.neighbours, live }
+    }
+
     fn header(&self, node: &NodeId) -> Result<Arc<Header>> {
         match node {
             NodeId::Address(address) => self.objects.header(*address),
             _ => Err(Error::invalid(format!("{node} is not of an HDF5 file"))),
         }
     }
+}
+
+/// What a dataset says of itself.
+fn meta(dataset: Dataset, grid: ChunkGrid, layout: Layout) -> Result<ArrayMeta> {
+    let fill_element = dataset.fill_element()?;
+    let notes = vec![
+        ("layout message", format!("version {}", dataset.layout.version)),
+        ("fill time", dataset.fill.time.to_string()),
+        ("allocation time", dataset.fill.allocation.to_string()),
+    ];
+    let Dataset { dtype, space, fill, filters, .. } = dataset;
+    Ok(ArrayMeta { dtype, space, grid, layout, fill: fill.value, fill_element, filters, notes })
 }
 
 impl Extension {
@@ -342,26 +359,23 @@ impl Hierarchy for Hdf5 {
     }
 
     fn array(&self, node: &NodeId) -> Result<(ArrayMeta, Storage)> {
-        let header = self.header(node)?;
-        let dataset = Dataset::parse(&self.objects, &header)?;
-        let fill_element = dataset.fill_element()?;
+        let dataset = Dataset::parse(&self.objects, &*self.header(node)?)?;
         // Each array has a budget of its own: a file may be open for long, and its arrays be opened any number of times.
         let space = self.space.scoped();
-        let file = Surroundings {
-            space: &space,
-            heap: &self.heap,
-            neighbours: &self.neighbours,
-            live: self.objects.is_live(),
-        };
-        let (grid, layout, storage) = index::open(file, &dataset).context(|| "data layout")?;
-        let notes = vec![
-            ("layout message", format!("version {}", dataset.layout.version)),
-            ("fill time", dataset.fill.time.to_string()),
-            ("allocation time", dataset.fill.allocation.to_string()),
-        ];
-        let Dataset { dtype, space, fill, filters, .. } = dataset;
-        let meta = ArrayMeta { dtype, space, grid, layout, fill: fill.value, fill_element, filters, notes };
-        Ok((meta, storage))
+        let (grid, layout, storage) =
+            index::open(self.surroundings(&space), &dataset).context(|| "data layout")?;
+        Ok((meta(dataset, grid, layout)?, storage))
+    }
+
+    fn stacked(&self, node: &NodeId, chunk_of: ChunkOf<'_>) -> Result<Option<Stacked>> {
+        let dataset = Dataset::parse(&self.objects, &*self.header(node)?)?;
+        let space = self.space.scoped();
+        let found =
+            index::stacked(self.surroundings(&space), &dataset, chunk_of).context(|| "data layout")?;
+        let Some(found) = found else { return Ok(None) };
+        let layout = Layout::Virtual(found.slots.len());
+        let meta = meta(dataset, ChunkGrid::Regular(found.chunk), layout)?;
+        Ok(Some(Stacked { meta, source: found.source, slots: found.slots }))
     }
 
     fn datatype(&self, node: &NodeId) -> Result<DType> {

@@ -7,14 +7,14 @@ use crate::format::hdf5::parse::{Cursor, Sizes};
 use crate::model::VirtualMapping;
 use crate::shape::Name;
 
-const BLOCK: &str = "virtual dataset mappings";
+pub(super) const BLOCK: &str = "virtual dataset mappings";
 
 /// The file is that of an earlier mapping.
-const FILE_SHARED: u8 = 0x01;
+pub(super) const FILE_SHARED: u8 = 0x01;
 /// The dataset is that of an earlier mapping.
-const DATASET_SHARED: u8 = 0x02;
+pub(super) const DATASET_SHARED: u8 = 0x02;
 /// The file is that of the virtual dataset.
-const SAME_FILE: u8 = 0x04;
+pub(super) const SAME_FILE: u8 = 0x04;
 
 /// Parses the block; `at` is where it lies, for messages.
 pub(super) fn parse(bytes: &[u8], at: u64, sizes: Sizes) -> Result<Vec<VirtualMapping>> {

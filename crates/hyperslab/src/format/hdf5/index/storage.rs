@@ -1,5 +1,6 @@
 //! From what the header of a dataset says to the way to its elements.
 
+use super::stacked::Slots;
 use super::{ArrayShape, ChunkTable, ExternalSegment, ExternalSource, Whole, mapping};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::hdf5::dataset::Dataset;
@@ -8,9 +9,10 @@ use crate::format::hdf5::heap::{GlobalHeap, LocalHeap};
 use crate::format::hdf5::message::external::ExternalFiles;
 use crate::format::hdf5::message::layout::{Chunked, LayoutClass};
 use crate::format::hdf5::parse::UNDEFINED;
-use crate::model::{ChunkGrid, ChunkIndex, Dataspace, HeapRef, Layout, Storage, VirtualMapping};
+use crate::model::{ChunkGrid, ChunkIndex, ChunkOf, Dataspace, HeapRef, Layout, Storage, VirtualMapping};
 use crate::shape::{Name, byte_count};
 use crate::source::Neighbours;
+use bytes::Bytes;
 use std::sync::Arc;
 
 /// What is needed to reach the elements of a dataset.
@@ -83,13 +85,36 @@ fn external(file: Surroundings<'_>, files: &ExternalFiles) -> Result<ExternalSou
     ExternalSource::new(segments, file.neighbours.clone(), file.space.data().clone())
 }
 
+/// Where the chunks of a virtual dataset are in one other array, if it is made of such: see [`Slots`].
+pub fn stacked(file: Surroundings<'_>, dataset: &Dataset, chunk_of: ChunkOf<'_>) -> Result<Option<Slots>> {
+    let (LayoutClass::Virtual { address, index }, Dataspace::Simple { dims, .. }) =
+        (&dataset.layout.class, &dataset.space)
+    else {
+        return Ok(None);
+    };
+    match virtual_block(file, *address, *index)? {
+        Some(block) => {
+            let at = file.space.base().saturating_add(*address);
+            Slots::parse(&block, at, file.space.sizes(), dims, chunk_of)
+        }
+        None => Ok(Some(Slots::default())),
+    }
+}
+
 fn virtual_mappings(file: Surroundings<'_>, address: u64, index: u32) -> Result<Vec<VirtualMapping>> {
+    match virtual_block(file, address, index)? {
+        Some(block) => mapping::parse(&block, file.space.base().saturating_add(address), file.space.sizes()),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The block of mappings in the global heap; `None` if there is none.
+fn virtual_block(file: Surroundings<'_>, address: u64, index: u32) -> Result<Option<Bytes>> {
     if address == UNDEFINED {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     if address == 0 {
         return Err(Error::new(ErrorKind::Corrupt, "a virtual dataset whose mappings are at address 0"));
     }
-    let block = file.heap.object(HeapRef { address, index })?;
-    mapping::parse(&block, file.space.base().saturating_add(address), file.space.sizes())
+    file.heap.object(HeapRef { address, index }).map(Some)
 }

@@ -58,6 +58,60 @@ pub fn parse(c: &mut Cursor<'_>) -> Result<Selection> {
     }
 }
 
+/// Passes over a selection that is one block of rank `low.len()`, and puts its first element and the one behind its last into
+/// `low` and `end`. False if it is anything else; the cursor is then somewhere inside. Allocates nothing.
+pub fn block(c: &mut Cursor<'_>, low: &mut [u64], end: &mut [u64]) -> Result<bool> {
+    let (class, version) = (c.u32()?, c.u32()?);
+    let (is_regular, width) = match (class, version) {
+        (2, 1) => {
+            c.skip(8)?;
+            (false, 4)
+        }
+        (2, 2) => {
+            let flags = c.u8()?;
+            c.skip(4)?;
+            (flags & 0x01 != 0, 8)
+        }
+        (2, 3) => {
+            let flags = c.u8()?;
+            (flags & 0x01 != 0, width(c)?)
+        }
+        _ => return Ok(false),
+    };
+    if rank(c)? != low.len() {
+        return Ok(false);
+    }
+    if !is_regular {
+        if version == 2 || c.uint(width)? != 1 {
+            return Ok(false);
+        }
+        for low in low.iter_mut() {
+            *low = c.uint(width)?;
+        }
+        for (low, end) in low.iter().zip(end) {
+            let last = c.uint(width)?;
+            match last.checked_add(1) {
+                Some(behind) if last >= *low => *end = behind,
+                _ => return Ok(false),
+            }
+        }
+        return Ok(true);
+    }
+    let unlimited = if width == 8 { u64::MAX } else { (1 << (8 * width)) - 1 };
+    for (low, end) in low.iter_mut().zip(end) {
+        *low = c.uint(width)?;
+        let (stride, count, block) = (c.uint(width)?, c.uint(width)?, c.uint(width)?);
+        if count == unlimited || block == unlimited || count == 0 || block == 0 || (count > 1 && stride != block) {
+            return Ok(false);
+        }
+        match count.checked_mul(block).and_then(|n| n.checked_add(*low)) {
+            Some(behind) => *end = behind,
+            None => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
 fn width(c: &mut Cursor<'_>) -> Result<usize> {
     match c.u8()? {
         n @ (2 | 4 | 8) => Ok(usize::from(n)),

@@ -1,0 +1,121 @@
+//! The mappings of a virtual dataset that consists of whole chunks of one array, read in one pass and kept in 16 bytes each.
+
+use super::mapping::{BLOCK, DATASET_SHARED, FILE_SHARED, SAME_FILE};
+use crate::error::Result;
+use crate::format::hdf5::message::selection;
+use crate::format::hdf5::parse::{Cursor, Sizes};
+use crate::model::ChunkOf;
+use crate::shape::{Coord, Name};
+
+/// Where the chunks of such a dataset are.
+#[derive(Debug, Default)]
+pub struct Slots {
+    /// The path of the array that has them; `None` if there are none.
+    pub source: Option<Name>,
+    /// Its chunk.
+    pub chunk: Vec<u64>,
+    /// Number of a chunk in C order, and its number in the stack; sorted, no chunk twice.
+    pub slots: Vec<(u64, u64)>,
+}
+
+impl Slots {
+    /// Looks at all mappings of a dataset of the extents `dims`; `at` is where the block lies, for messages. `None` if not
+    /// every mapping is one whole chunk of the same array in the same file, or if two are for the same chunk: what a
+    /// mapping says is never taken for less or more than it says.
+    pub(super) fn parse(
+        bytes: &[u8],
+        at: u64,
+        sizes: Sizes,
+        dims: &[u64],
+        chunk_of: ChunkOf<'_>,
+    ) -> Result<Option<Slots>> {
+        let mut c = Cursor::new(bytes, BLOCK, at);
+        let version = c.u8()?;
+        if version > 1 {
+            // The ordinary way says what is wrong.
+            return Ok(None);
+        }
+        let count = c.length(sizes)?;
+        if count == 0 {
+            c.checksum()?;
+            return Ok(Some(Slots::default()));
+        }
+        let rank = dims.len();
+        let zeros: Coord = std::iter::repeat_n(0, rank).collect();
+        let [mut low, mut end, mut from, mut to] = std::array::from_fn(|_| zeros.clone());
+        let mut stack: Option<(&[u8], Vec<u64>)> = None;
+        let mut slots: Vec<(u64, u64)> = Vec::new();
+        // A mapping takes bytes, so that this ends.
+        for number in 0..count {
+            let Some(dataset) = names(&mut c, version, sizes, number)? else { return Ok(None) };
+            match (&stack, dataset) {
+                (None, Some(path)) => match chunk_of(&Name::from(path))? {
+                    Some(chunk) if chunk.len() == rank && !chunk.contains(&0) => stack = Some((path, chunk)),
+                    _ => return Ok(None),
+                },
+                (Some((known, _)), Some(path)) if *known != path => return Ok(None),
+                (None, None) => return Ok(None),
+                _ => {}
+            }
+            let Some((_, chunk)) = &stack else { return Ok(None) };
+            if !selection::block(&mut c, &mut from, &mut to)? || !selection::block(&mut c, &mut low, &mut end)? {
+                return Ok(None);
+            }
+            match slot([&low, &end, &from, &to], dims, chunk) {
+                Some(found) => slots.push(found),
+                None => return Ok(None),
+            }
+        }
+        c.checksum()?;
+        if !slots.is_sorted_by(|a, b| a.0 < b.0) {
+            slots.sort_unstable();
+            if slots.windows(2).any(|pair| matches!(pair, [a, b] if a.0 == b.0)) {
+                return Ok(None);
+            }
+        }
+        Ok(stack.map(|(path, chunk)| Slots { source: Some(Name::from(path)), chunk, slots }))
+    }
+}
+
+/// Passes over the names of a mapping. `None` if it leads to another file; within, the path if it stands here and not with
+/// an earlier mapping.
+#[allow(clippy::type_complexity)]
+fn names<'a>(c: &mut Cursor<'a>, version: u8, sizes: Sizes, number: u64) -> Result<Option<Option<&'a [u8]>>> {
+    let flags = if version == 0 { 0 } else { c.u8()? };
+    if flags & !(FILE_SHARED | DATASET_SHARED | SAME_FILE) != 0 {
+        return Ok(None);
+    }
+    if flags & SAME_FILE != 0 {
+    } else if flags & FILE_SHARED != 0 {
+        // All files before this one were the same.
+        if c.length(sizes)? >= number {
+            return Ok(None);
+        }
+    } else if c.c_string()? != b"." {
+        return Ok(None);
+    }
+    if flags & DATASET_SHARED == 0 {
+        return c.c_string().map(|path| Some(Some(path)));
+    }
+    // As all paths were.
+    Ok((c.length(sizes)? < number).then_some(None))
+}
+
+/// The chunk that a block of a dataset is, and the one of the stack; `None` if they are not whole chunks.
+fn slot([low, end, from, to]: [&Coord; 4], dims: &[u64], chunk: &[u64]) -> Option<(u64, u64)> {
+    let (mut number, mut slot) = (0u64, 0);
+    let blocks = low.iter().zip(end).zip(from.iter().zip(to));
+    for (axis, (((low, end), (from, to)), (&dim, &chunk))) in blocks.zip(dims.iter().zip(chunk)).enumerate() {
+        if low % chunk != 0 || *low >= dim || *end != low.saturating_add(chunk).min(dim) || end - low != to - from {
+            return None;
+        }
+        match axis {
+            0 if from % chunk == 0 => slot = from / chunk,
+            0 => return None,
+            _ if *from != 0 => return None,
+            _ => {}
+        }
+        number = number.checked_mul(dim.div_ceil(chunk))?.checked_add(low / chunk)?;
+    }
+    Some((number, slot))
+}
