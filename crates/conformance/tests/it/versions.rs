@@ -158,7 +158,7 @@ fn versions_are_found_by_name_time_and_distance() {
     for absent in ["-5", "2023-12-31", "failed", "__first_version__", "", "2024-13-01", "base/x"] {
         assert_eq!(pick(absent), Err("E_NOT_FOUND"), "{absent}");
     }
-    assert_eq!(pick("2024-01-02T00:00+01:00"), Err("E_INVALID_ARGUMENT"));
+    assert_eq!(pick("2024-01-02T00:00+01:00"), Err("E_ARGUMENT"));
     let names = |order| -> Vec<String> {
         versions.list(order).expect("a list").into_iter().map(|v| v.name).collect()
     };
@@ -225,7 +225,8 @@ fn the_log_says_what_each_version_changed() {
     assert_eq!(lines[2]["changed"].as_array().map(Vec::len), Some(16));
     assert_eq!(lines[0]["parent"], "b");
     assert_eq!(lines[2]["parent"], Json::Null);
-    assert_eq!(lines[2]["chunks_reused"], 0);
+    // Two chunks of zeros.
+    assert_eq!(lines[2]["chunks_reused"], 1);
     assert!(lines[1]["chunks_new"].as_u64() > Some(0) && lines[1]["bytes_added"].as_u64() > Some(0));
 }
 
@@ -243,7 +244,7 @@ fn the_verbs_read_at_a_version() {
         assert!(tool::ask(&["get", "--at", missing, &late]).is_err_and(|e| e.contains("E_NOT_FOUND")));
     }
     let listed = said(&["ls", "--at", "-1", path]);
-    assert!(listed.contains("offset") && !listed.contains("late") && !listed.contains("raw_data"), "{listed}");
+    assert!(listed.contains("offset") && !listed.contains("  late ") && !listed.contains("raw_data"), "{listed}");
     assert!(said(&["plan", "--at", "b", &format!("{path}::/gzip")]).contains("gzip"));
     assert!(said(&["info", "--at", "b", &format!("{path}::/gzip")]).contains("degC"));
     assert!(said(&["dump", "-h", "--at", "a", path]).contains("gzip:units = \"K\""));
