@@ -569,19 +569,24 @@ pub(crate) struct Copy {
     /// The whole report on stdout, one JSON object a line.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) version: At,
 }
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hyperslab diff a.h5 b.h5\n  hyperslab diff ocean.nc ocean.zarr --rtol 1e-6\n\nOf files of different formats values are compared, not exact types, nor each format's own words for dimensions."
+    after_help = "Examples:\n  hyperslab diff a.h5 b.h5\n  hyperslab diff ocean.nc ocean.zarr --rtol 1e-6\n  hyperslab diff runs.h5 --at -1 --at 0    two versions of one file\n\nOf files of different formats values are compared, not exact types, nor each format's own words for dimensions."
 )]
 pub(crate) struct Diff {
     /// One file.
     #[arg(value_parser = address())]
     pub(crate) a: Address,
-    /// The other one.
-    #[arg(value_parser = address())]
-    pub(crate) b: Address,
+    /// The other one; left out with two `--at`.
+    #[arg(value_parser = address(), required_unless_present = "at")]
+    pub(crate) b: Option<Address>,
+    /// The first file at this version, and at this one the other file, or the same one: a name, -N, or a time.
+    #[arg(long, value_name = "VERSION", allow_hyphen_values = true)]
+    pub(crate) at: Vec<String>,
     /// Numbers are the same up to this part of the second one.
     #[arg(long, value_name = "X", default_value = "0")]
     pub(crate) rtol: f64,

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Copy, open: &OpenOptions, out: &mut Out) -> Outcom
         .map_err(|e| Failure::Other(format!("cannot wait for signals: {e}")))?;
     let mut options = options(arguments, open)?;
     options.create.cancel = Some(cancel);
-    let source = output::open(arguments.source.clone(), open)?;
+    let source = output::open_at(arguments.source.clone(), &arguments.version, open)?;
     let target: Address = arguments.target.clone();
     let report = hyperslab::copy::copy(&source, target, format, &options)?;
     tell(arguments, &report, out)

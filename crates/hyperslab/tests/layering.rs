@@ -60,7 +60,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "plan", "exec", "array", "staged",
         ],
     ),
-<<<<<<< HEAD
     // Whole files from one format to another.
     (
         "copy",
@@ -100,14 +99,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "plan",
             "exec",
             "array",
-=======
+        ],
+    ),
     // What was committed before.
     (
         "version",
         &[
             "error", "limits", "shape", "json", "dtype", "select", "source", "codec", "model", "format",
             "plan", "exec", "array", "staged", "write",
->>>>>>> 948705f (Read versions of versioned-hdf5: list, find, show one as a file, say what each changed; --at on the verbs that read)
         ],
     ),
     // What is changed and not stored yet.

@@ -244,7 +244,10 @@ fn the_verbs_read_at_a_version() {
         assert!(tool::ask(&["get", "--at", missing, &late]).is_err_and(|e| e.contains("E_NOT_FOUND")));
     }
     let listed = said(&["ls", "--at", "-1", path]);
-    assert!(listed.contains("offset") && !listed.contains("  late ") && !listed.contains("raw_data"), "{listed}");
+    assert!(
+        listed.contains("offset") && !listed.contains("  late ") && !listed.contains("raw_data"),
+        "{listed}"
+    );
     assert!(said(&["plan", "--at", "b", &format!("{path}::/gzip")]).contains("gzip"));
     assert!(said(&["info", "--at", "b", &format!("{path}::/gzip")]).contains("degC"));
     assert!(said(&["dump", "-h", "--at", "a", path]).contains("gzip:units = \"K\""));
@@ -253,10 +256,26 @@ fn the_verbs_read_at_a_version() {
     assert!(described["hdf5"]["objects"].get("/sub/below").is_some(), "{described}");
     let refused = tool::ask(&["follow", "--at", "a", &late]);
     assert!(refused.is_err_and(|e| e.contains("following the version a")));
+    let differ = |a: &str, b: &str| tool::run(&["diff", path, "--at", a, "--at", b]);
+    assert_eq!(differ("-1", "b").status.code(), Some(0));
+    let differences = String::from_utf8(differ("b", "c").stdout).expect("UTF-8");
+    assert!(differences.contains("/late") && differences.contains("/nan"), "{differences}");
+    let copied = std::env::temp_dir().join(format!("hyperslab-version-{}.zarr", std::process::id()));
+    let target = copied.to_str().expect("UTF-8");
+    let done = tool::ask(&["copy", "--at", "b", path, target]);
+    let values = tool::ask(&["get", "--format", "json", &format!("{target}::/gzip")]);
+    let _ = std::fs::remove_dir_all(&copied);
+    done.expect("it is copied");
+    assert_eq!(
+        values.expect("it is there"),
+        tool::ask(&["get", "--at", "b", "--format", "json", &format!("{path}::/gzip")]).expect("it is there")
+    );
     // Another group than the root, found by itself, and named.
     let other = folder().join("graph.h5");
     let x = format!("{}::/x[93:]", other.to_str().expect("UTF-8"));
     let values = said(&["get", "--at", "-1", "--format", "json", &x]);
     assert_eq!(said(&["get", "--at", "mid", "--of", "/lab", "--format", "json", &x]), values);
-    assert!(tool::ask(&["get", "--at", "mid", "--of", "/", &x]).is_err_and(|e| e.contains("holds no versions")));
+    assert!(
+        tool::ask(&["get", "--at", "mid", "--of", "/", &x]).is_err_and(|e| e.contains("holds no versions"))
+    );
 }

@@ -22,7 +22,13 @@ pub(super) struct ChunkMap {
 
 impl ChunkMap {
     /// The map of an array of `dims` whose chunks lie in `raw`.
-    pub(super) fn new(dims: &[u64], chunk: &[u64], slots: Vec<(u64, u64)>, raw: Array, same_fill: bool) -> ChunkMap {
+    pub(super) fn new(
+        dims: &[u64],
+        chunk: &[u64],
+        slots: Vec<(u64, u64)>,
+        raw: Array,
+        same_fill: bool,
+    ) -> ChunkMap {
         let grid = dims.iter().zip(chunk).map(|(&dim, &chunk)| dim.div_ceil(chunk.max(1))).collect();
         ChunkMap { grid, slots, raw, same_fill }
     }
@@ -36,11 +42,16 @@ impl ChunkMap {
     }
 
     fn chunk(&self, mut number: u64) -> Coord {
-        let mut chunk: Coord = self.grid.iter().rev().map(|&count| {
-            let at = number % count.max(1);
-            number /= count.max(1);
-            at
-        }).collect();
+        let mut chunk: Coord = self
+            .grid
+            .iter()
+            .rev()
+            .map(|&count| {
+                let at = number % count.max(1);
+                number /= count.max(1);
+                at
+            })
+            .collect();
         chunk.reverse();
         chunk
     }

@@ -79,7 +79,8 @@ impl Versions {
                 bytes_added: 0,
                 version,
             };
-            let here = self.look(&mut entry, &mut seen).context(|| format!("version {}", entry.version.name))?;
+            let here =
+                self.look(&mut entry, &mut seen).context(|| format!("version {}", entry.version.name))?;
             let none = BTreeMap::new();
             let parent = entry.version.parent.as_ref().and_then(|name| prints.get(name)).unwrap_or(&none);
             entry.changed = changes(parent, &here);
@@ -108,10 +109,15 @@ impl Versions {
                     if let Some(source) = map.source {
                         let known = seen.entry(source).or_default();
                         let slots: Vec<u64> = map.slots.iter().map(|slot| slot.1).collect();
-                        let new: Vec<u64> = slots.iter().copied().filter(|slot| known.insert(*slot)).collect();
+                        let new: Vec<u64> =
+                            slots.iter().copied().filter(|slot| known.insert(*slot)).collect();
                         entry.chunks_new += new.len() as u64;
                         entry.chunks_reused += (slots.len() - new.len()) as u64;
-                        entry.bytes_added = entry.bytes_added.saturating_add(stored(raw.storage(), &new, meta.space.dims().len())?);
+                        entry.bytes_added = entry.bytes_added.saturating_add(stored(
+                            raw.storage(),
+                            &new,
+                            meta.space.dims().len(),
+                        )?);
                     }
                 }
                 None => format!("{:?}", view.array(&node)?).hash(&mut data),
@@ -167,8 +173,9 @@ fn attributes(file: &File, node: &NodeId, path: &str) -> Result<u64> {
                 a.name.hash(&mut hash);
                 a.dtype.to_string().hash(&mut hash);
                 a.space.dims().hash(&mut hash);
-                let value = crate::array::attribute_value(&**file.hierarchy(), &a, file.options().limits.output)
-                    .context(|| format!("attribute {} of {path}", a.name))?;
+                let value =
+                    crate::array::attribute_value(&**file.hierarchy(), &a, file.options().limits.output)
+                        .context(|| format!("attribute {} of {path}", a.name))?;
                 format!("{value:?}").hash(&mut hash);
             }
             Err((name, e)) => (name, e.to_string()).hash(&mut hash),

@@ -86,7 +86,8 @@ impl Versions {
             [place] => Versions::open_at(file, place),
             [] => {
                 let text = format!("no group of {} holds versions", file.name());
-                Err(Error::new(ErrorKind::NotFound, text).hint(format!("there would be a group {STORE} in it")))
+                Err(Error::new(ErrorKind::NotFound, text)
+                    .hint(format!("there would be a group {STORE} in it")))
             }
             several => {
                 let text = format!("several groups hold versions: {}", several.join(", "));
@@ -116,7 +117,9 @@ impl Versions {
         };
         match data_version {
             1..=NEWEST => {}
-            n @ 5.. => return Err(Error::unsupported(format!("data version {n} of the versions in {place}"))),
+            n @ 5.. => {
+                return Err(Error::unsupported(format!("data version {n} of the versions in {place}")));
+            }
             _ => {
                 let text = format!("the versions in {place} have a data_version that is no number");
                 return Err(Error::new(ErrorKind::Corrupt, text));
@@ -134,7 +137,9 @@ impl Versions {
         while let Some(group) = open.pop() {
             for link in group.links()?.links {
                 let LinkTarget::Hard(id) = &link.target else { continue };
-                if !seen.insert(id.clone()) || link.name.as_bytes() == b"versions" && group.path().ends_with(STORE) {
+                if !seen.insert(id.clone())
+                    || link.name.as_bytes() == b"versions" && group.path().ends_with(STORE)
+                {
                     continue;
                 }
                 let slash = if group.path() == "/" { "" } else { "/" };
@@ -213,8 +218,8 @@ impl Versions {
     /// The version that is `back` versions before the current one: 0 is the current one, 1 its parent.
     pub fn back(&self, back: u64) -> Result<Version> {
         let current = self.current()?;
-        let mut version =
-            current.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no version of {} yet", self.place)))?;
+        let mut version = current
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no version of {} yet", self.place)))?;
         for step in 0..back {
             let Some(parent) = &version.parent else {
                 let text = format!("no version {back} before the current one: there are {step}");
@@ -281,7 +286,9 @@ impl Versions {
             let mut line = Vec::new();
             let mut at = Some(version.name.as_str());
             // A circle is as long as there are versions at most.
-            while let Some(name) = at.filter(|name| !depths.contains_key(*name) && line.len() <= versions.len()) {
+            while let Some(name) =
+                at.filter(|name| !depths.contains_key(*name) && line.len() <= versions.len())
+            {
                 line.push(name);
                 at = parents.get(name).copied().flatten();
             }
@@ -348,7 +355,8 @@ impl Versions {
         if known.get("committed").and_then(Value::as_integer).unwrap_or(0) == 0 {
             return Ok(Some(Found { parent, version: None }));
         }
-        let time = text("timestamp").ok_or_else(|| self.corrupt("a version without a timestamp")).context(frame)?;
+        let time =
+            text("timestamp").ok_or_else(|| self.corrupt("a version without a timestamp")).context(frame)?;
         let version = Version {
             name: name.to_owned(),
             parent: Some(parent.clone()).filter(|p| p != FIRST && !p.is_empty()),

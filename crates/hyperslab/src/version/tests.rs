@@ -86,7 +86,16 @@ fn a_time_has_one_text() {
         assert_eq!(Timestamp::parse(text).unwrap().unwrap().as_str(), text);
     }
     assert!(Timestamp::from_micros(i64::MAX).is_err() && Timestamp::from_micros(i64::MIN).is_err());
-    for none in ["", "2024", "2024-02-30", "2023-02-29", "2024-01-01 24:00", "2024-01-01 1:00", "2024-01-01.", "é2024-01-01"] {
+    for none in [
+        "",
+        "2024",
+        "2024-02-30",
+        "2023-02-29",
+        "2024-01-01 24:00",
+        "2024-01-01 1:00",
+        "2024-01-01.",
+        "é2024-01-01",
+    ] {
         assert_eq!(Timestamp::parse(none).unwrap(), None, "{none}");
     }
 }

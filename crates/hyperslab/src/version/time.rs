@@ -28,10 +28,14 @@ impl Timestamp {
         let month = if month < 10 { month + 3 } else { month - 9 };
         let year = year + 400 * era + i64::from(month <= 2);
         if !(0..=9999).contains(&year) {
-            return Err(Error::invalid(format!("{micros} microseconds since 1970 are not in the years 0 to 9999")));
+            return Err(Error::invalid(format!(
+                "{micros} microseconds since 1970 are not in the years 0 to 9999"
+            )));
         }
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-        Ok(Timestamp(format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micro:06}+0000")))
+        Ok(Timestamp(format!(
+            "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micro:06}+0000"
+        )))
     }
 
     /// Now, by the clock of this machine.
@@ -75,12 +79,16 @@ impl Timestamp {
             let minute = number(clock.next()?, 2).filter(|m| *m < 60)?;
             let second = clock.next().map_or(Some(0), |s| number(s, 2)).filter(|s| *s < 60)?;
             let whole = parts.next().is_none() && clock.next().is_none();
-            whole.then(|| format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micro:06}+0000"))
+            whole.then(|| {
+                format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micro:06}+0000")
+            })
         };
         match (parsed(), zone) {
             (None, _) => Ok(None),
             (Some(time), "" | "Z" | "+00:00" | "+0000" | "-00:00" | "+00") => Ok(Some(Timestamp(time))),
-            _ => Err(Error::invalid(format!("{text} is not in UTC")).hint("versions have their times in UTC")),
+            _ => {
+                Err(Error::invalid(format!("{text} is not in UTC")).hint("versions have their times in UTC"))
+            }
         }
     }
 

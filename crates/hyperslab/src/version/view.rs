@@ -5,8 +5,8 @@ use crate::array::{Array, File};
 use crate::dtype::{DType, ReferenceKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    ArrayMeta, AttributeEntry, ChunkGrid, Fault, FileInfo, HeapRef, Hierarchy, Layout, Link, LinkTarget, Links,
-    NodeId, NodeKind, Reference, Stacked, Storage, VirtualMapping, Workers,
+    ArrayMeta, AttributeEntry, ChunkGrid, Fault, FileInfo, HeapRef, Hierarchy, Layout, Link, LinkTarget,
+    Links, NodeId, NodeKind, Reference, Stacked, Storage, VirtualMapping, Workers,
 };
 use crate::shape::Name;
 use crate::source::Traffic;
@@ -82,7 +82,9 @@ impl View {
             raw = Some(found);
             Ok(chunk)
         };
-        let Some(Stacked { meta, source, slots }) = self.inner.stacked(node, chunk_of)? else { return Ok(None) };
+        let Some(Stacked { meta, source, slots }) = self.inner.stacked(node, chunk_of)? else {
+            return Ok(None);
+        };
         let raw = match raw {
             Some(raw) => raw,
             None => match self.named(node)? {
@@ -125,7 +127,9 @@ impl View {
 /// The chunk extents of an array of stacked chunks; `None` if it is none.
 fn stacked_chunk(raw: &Array) -> Option<Vec<u64>> {
     match (&raw.meta().grid, raw.storage()) {
-        (ChunkGrid::Regular(chunk), Storage::Chunks(_)) if raw.shape().get(1..) == chunk.get(1..) => Some(chunk.clone()),
+        (ChunkGrid::Regular(chunk), Storage::Chunks(_)) if raw.shape().get(1..) == chunk.get(1..) => {
+            Some(chunk.clone())
+        }
         _ => None,
     }
 }

@@ -20,12 +20,8 @@ mod whole;
 
 pub(in crate::format::hdf5) use extensible_array::{Geometry, Place};
 pub use external::{ExternalSegment, ExternalSource};
-<<<<<<< HEAD
 pub(in crate::format::hdf5) use grid::{Grid, Slots};
-pub use storage::{Surroundings, open};
-=======
 pub use storage::{Surroundings, open, stacked};
->>>>>>> 948705f (Read versions of versioned-hdf5: list, find, show one as a file, say what each changed; --at on the verbs that read)
 pub use whole::Whole;
 
 use super::file::Space;

@@ -9,7 +9,7 @@ use crate::shape::{Coord, Name};
 
 /// Where the chunks of such a dataset are.
 #[derive(Debug, Default)]
-pub struct Slots {
+pub struct Stack {
     /// The path of the array that has them; `None` if there are none.
     pub source: Option<Name>,
     /// Its chunk.
@@ -18,7 +18,7 @@ pub struct Slots {
     pub slots: Vec<(u64, u64)>,
 }
 
-impl Slots {
+impl Stack {
     /// Looks at all mappings of a dataset of the extents `dims`; `at` is where the block lies, for messages. `None` if not
     /// every mapping is one whole chunk of the same array in the same file, or if two are for the same chunk: what a
     /// mapping says is never taken for less or more than it says.
@@ -28,7 +28,7 @@ impl Slots {
         sizes: Sizes,
         dims: &[u64],
         chunk_of: ChunkOf<'_>,
-    ) -> Result<Option<Slots>> {
+    ) -> Result<Option<Stack>> {
         let mut c = Cursor::new(bytes, BLOCK, at);
         let version = c.u8()?;
         if version > 1 {
@@ -38,7 +38,7 @@ impl Slots {
         let count = c.length(sizes)?;
         if count == 0 {
             c.checksum()?;
-            return Ok(Some(Slots::default()));
+            return Ok(Some(Stack::default()));
         }
         let rank = dims.len();
         let zeros: Coord = std::iter::repeat_n(0, rank).collect();
@@ -58,7 +58,9 @@ impl Slots {
                 _ => {}
             }
             let Some((_, chunk)) = &stack else { return Ok(None) };
-            if !selection::block(&mut c, &mut from, &mut to)? || !selection::block(&mut c, &mut low, &mut end)? {
+            if !selection::block(&mut c, &mut from, &mut to)?
+                || !selection::block(&mut c, &mut low, &mut end)?
+            {
                 return Ok(None);
             }
             match slot([&low, &end, &from, &to], dims, chunk) {
@@ -73,7 +75,7 @@ impl Slots {
                 return Ok(None);
             }
         }
-        Ok(stack.map(|(path, chunk)| Slots { source: Some(Name::from(path)), chunk, slots }))
+        Ok(stack.map(|(path, chunk)| Stack { source: Some(Name::from(path)), chunk, slots }))
     }
 }
 
@@ -106,7 +108,11 @@ fn slot([low, end, from, to]: [&Coord; 4], dims: &[u64], chunk: &[u64]) -> Optio
     let (mut number, mut slot) = (0u64, 0);
     let blocks = low.iter().zip(end).zip(from.iter().zip(to));
     for (axis, (((low, end), (from, to)), (&dim, &chunk))) in blocks.zip(dims.iter().zip(chunk)).enumerate() {
-        if low % chunk != 0 || *low >= dim || *end != low.saturating_add(chunk).min(dim) || end - low != to - from {
+        if low % chunk != 0
+            || *low >= dim
+            || *end != low.saturating_add(chunk).min(dim)
+            || end - low != to - from
+        {
             return None;
         }
         match axis {

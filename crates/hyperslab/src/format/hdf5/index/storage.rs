@@ -1,6 +1,6 @@
 //! From what the header of a dataset says to the way to its elements.
 
-use super::stacked::Slots;
+use super::stacked::Stack;
 use super::{ArrayShape, ChunkTable, ExternalSegment, ExternalSource, Whole, mapping};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::hdf5::dataset::Dataset;
@@ -85,8 +85,8 @@ fn external(file: Surroundings<'_>, files: &ExternalFiles) -> Result<ExternalSou
     ExternalSource::new(segments, file.neighbours.clone(), file.space.data().clone())
 }
 
-/// Where the chunks of a virtual dataset are in one other array, if it is made of such: see [`Slots`].
-pub fn stacked(file: Surroundings<'_>, dataset: &Dataset, chunk_of: ChunkOf<'_>) -> Result<Option<Slots>> {
+/// Where the chunks of a virtual dataset are in one other array, if it is made of such: see [`Stack`].
+pub fn stacked(file: Surroundings<'_>, dataset: &Dataset, chunk_of: ChunkOf<'_>) -> Result<Option<Stack>> {
     let (LayoutClass::Virtual { address, index }, Dataspace::Simple { dims, .. }) =
         (&dataset.layout.class, &dataset.space)
     else {
@@ -95,9 +95,9 @@ pub fn stacked(file: Surroundings<'_>, dataset: &Dataset, chunk_of: ChunkOf<'_>)
     match virtual_block(file, *address, *index)? {
         Some(block) => {
             let at = file.space.base().saturating_add(*address);
-            Slots::parse(&block, at, file.space.sizes(), dims, chunk_of)
+            Stack::parse(&block, at, file.space.sizes(), dims, chunk_of)
         }
-        None => Ok(Some(Slots::default())),
+        None => Ok(Some(Stack::default())),
     }
 }
 

@@ -101,7 +101,12 @@ pub fn block(c: &mut Cursor<'_>, low: &mut [u64], end: &mut [u64]) -> Result<boo
     for (low, end) in low.iter_mut().zip(end) {
         *low = c.uint(width)?;
         let (stride, count, block) = (c.uint(width)?, c.uint(width)?, c.uint(width)?);
-        if count == unlimited || block == unlimited || count == 0 || block == 0 || (count > 1 && stride != block) {
+        if count == unlimited
+            || block == unlimited
+            || count == 0
+            || block == 0
+            || (count > 1 && stride != block)
+        {
             return Ok(false);
         }
         match count.checked_mul(block).and_then(|n| n.checked_add(*low)) {
