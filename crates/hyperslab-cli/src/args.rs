@@ -596,6 +596,9 @@ pub(crate) struct Diff {
     /// A NaN is the same as any other. Those with the same bits always are.
     #[arg(long)]
     pub(crate) nan_equal: bool,
+    /// Compare files of one format as those of different ones.
+    #[arg(long)]
+    pub(crate) loose: bool,
     /// Print nothing; the exit code tells.
     #[arg(short, long)]
     pub(crate) quiet: bool,

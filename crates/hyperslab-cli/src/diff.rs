@@ -20,6 +20,7 @@ pub(crate) fn run(arguments: &Diff, open: &OpenOptions, out: &mut Out) -> Outcom
     options.rtol = arguments.rtol;
     options.atol = arguments.atol;
     options.nan_equal = arguments.nan_equal;
+    options.loose = arguments.loose;
     let mut printed = Ok(());
     let same = diff(&a, &b, &options, &mut |difference| {
         if printed.is_ok() && !arguments.quiet {

@@ -11,7 +11,8 @@ use crate::model::write::{Content, ObjectPath, WriteLayout};
 use crate::model::{ChunkGrid, ChunkRef, FillValue, NodeId, Storage};
 use crate::select::{Region, Selector};
 use crate::shape::{Coord, element_count, to_usize};
-use crate::source::ByteRange;
+use crate::source::store::{Get, Store};
+use crate::source::{ByteRange, Source};
 use crate::write::{Fit, Transaction};
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
@@ -528,7 +529,8 @@ fn mask_of(at: &ChunkRef) -> u32 {
 /// The stored bytes of chunks, those of one source in one batch; `None` for objects that are not there.
 fn fetch(refs: &[ChunkRef]) -> Result<Vec<Option<Bytes>>> {
     let mut found: Vec<Option<Bytes>> = vec![None; refs.len()];
-    let mut sources: Vec<(Arc<dyn crate::source::Source>, Vec<(usize, ByteRange)>)> = Vec::new();
+    let mut sources: Vec<(Arc<dyn Source>, Vec<(usize, ByteRange)>)> = Vec::new();
+    let mut stores: Vec<(Arc<dyn Store>, Vec<(usize, Get)>)> = Vec::new();
     for (i, at) in refs.iter().enumerate() {
         match at {
             ChunkRef::Range { source, offset, length, .. } => {
@@ -544,8 +546,10 @@ fn fetch(refs: &[ChunkRef]) -> Result<Vec<Option<Bytes>>> {
                 }
             }
             ChunkRef::Object { store, key } => {
-                if let Some(slot) = found.get_mut(i) {
-                    *slot = store.get(key)?;
+                let get = (i, Get::whole(key.to_string()));
+                match stores.iter_mut().find(|(known, _)| Arc::ptr_eq(known, store)) {
+                    Some((_, gets)) => gets.push(get),
+                    None => stores.push((store.clone(), vec![get])),
                 }
             }
             ChunkRef::Absent => {}
@@ -556,6 +560,14 @@ fn fetch(refs: &[ChunkRef]) -> Result<Vec<Option<Bytes>>> {
         for ((i, _), bytes) in ranges.into_iter().zip(source.read(&wanted)?) {
             if let Some(slot) = found.get_mut(i) {
                 *slot = Some(bytes);
+            }
+        }
+    }
+    for (store, gets) in stores {
+        let wanted: Vec<Get> = gets.iter().map(|(_, get)| get.clone()).collect();
+        for ((i, get), bytes) in gets.into_iter().zip(store.get_many(&wanted)) {
+            if let Some(slot) = found.get_mut(i) {
+                *slot = bytes.context(|| get.key)?;
             }
         }
     }

@@ -7,6 +7,8 @@ mod plan;
 mod report;
 mod scatter;
 mod source;
+#[cfg(test)]
+mod tests;
 
 pub use codec::parse_codecs;
 pub use report::{Entry, Outcome, Report};

@@ -5,7 +5,7 @@ use crate::array::Array;
 use crate::codec::FilterSpec;
 use crate::error::Result;
 use crate::model::write::{ArraySpec, LayoutSpec, ShardSpec};
-use crate::model::{ChunkGrid, Layout};
+use crate::model::{ChunkGrid, Dataspace, Layout};
 
 /// The filters of an array.
 pub(super) fn filters_of(array: &Array) -> Vec<FilterSpec> {
@@ -61,9 +61,13 @@ pub(super) fn layout_of(array: &Array, spec: &ArraySpec, options: &CopyOptions) 
         }
         return Ok(LayoutSpec::Chunked { chunk, shard: Some(ShardSpec { extents, index_at_start: false }) });
     }
+    let grows = match &spec.space {
+        Dataspace::Simple { dims, max } => max.iter().zip(dims).any(|(max, d)| *max != Some(*d)),
+        _ => false,
+    };
     Ok(match (chunk, &array.meta().layout) {
         (Some(chunk), _) => LayoutSpec::Chunked { chunk, shard: None },
-        (None, _) if !spec.filters.is_empty() || options.chunks.is_some() => LayoutSpec::Auto,
+        (None, _) if grows || !spec.filters.is_empty() || options.chunks.is_some() => LayoutSpec::Auto,
         (None, Layout::Compact) => LayoutSpec::Compact,
         (None, Layout::Contiguous | Layout::External(_)) => LayoutSpec::Contiguous,
         (None, _) => LayoutSpec::Auto,

@@ -15,6 +15,9 @@ use crate::shape::{MAX_RANK, byte_count, element_count};
 /// Bytes of a chunk that is chosen here.
 const CHUNK: u64 = 4 << 20;
 
+/// Bytes of a chunk for elements that may come.
+const FEW: u64 = 64 << 10;
+
 /// Bytes of a text of any length where netCDF wants all of them to have one.
 pub(super) const TEXT: usize = 128;
 
@@ -234,16 +237,17 @@ fn chunks(
     }
 }
 
-/// Chunks of about 4 MiB: whole rows of the last axes as far as they fit, and few of an axis that may grow.
+/// Chunks of up to 4 MiB: whole rows of the last axes as far as they fit. Along an axis that may grow they are as long as
+/// 64 KiB are, if there is not as much yet.
 fn chosen(shape: &[u64], max: &[Option<u64>], size: u64) -> Vec<u64> {
-    let mut room = (CHUNK / size).max(1);
+    let (mut room, mut few) = ((CHUNK / size).max(1), (FEW / size).max(1));
     let mut chunk = vec![1u64; shape.len()];
     for (axis, (slot, &d)) in chunk.iter_mut().zip(shape).enumerate().rev() {
-        // An axis that grows is as long as there is room for.
         let grows = max.get(axis).is_some_and(|m| *m != Some(d));
-        let wanted = if grows { room } else { d.max(1) };
+        let wanted = if grows { d.max(few) } else { d };
         *slot = wanted.min(room).max(1);
         room /= *slot;
+        few /= *slot;
     }
     chunk
 }

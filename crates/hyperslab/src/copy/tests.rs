@@ -1,0 +1,163 @@
+use super::*;
+use crate::array::{ArrayData, OpenOptions};
+use crate::diff::{DiffOptions, diff};
+use crate::dtype::{ByteOrder, CharSet, DType, IntegerType, StringPadding};
+use crate::model::write::{ArraySpec, ObjectPath};
+use crate::source::store::{MemoryStore, Store};
+use crate::staged::{Block, StagedArray, Values};
+use std::sync::Arc;
+
+fn open(store: &Arc<MemoryStore>) -> File {
+    let hierarchy = crate::format::open_store(store.clone(), Default::default()).unwrap();
+    File::from_hierarchy(hierarchy, "memory", &OpenOptions::default())
+}
+
+fn int32() -> DType {
+    DType::Integer(IntegerType::new(4, ByteOrder::Little, true))
+}
+
+/// A store with one array of counted elements, texts, and a group with attributes.
+fn made(shape: &[u64], chunk: &[u64]) -> Arc<MemoryStore> {
+    let store = Arc::new(MemoryStore::new());
+    let mut transaction = File::create_in(store.clone(), Format::Zarr3, &CreateOptions::default()).unwrap();
+    transaction.create_group("g").unwrap();
+    transaction.set_attribute("g", "list", &[1.5, 2.5]).unwrap();
+    let mut spec = ArraySpec::simple(int32(), shape).with_chunk(chunk);
+    spec.filters = parse_codecs("zlib=1").unwrap();
+    spec.dimensions =
+        (0..shape.len()).map(|i| Some(ObjectPath::root().join(format!("d{i}").as_str()))).collect();
+    transaction.create_array("g/a", spec).unwrap();
+    transaction.set_attribute("g/a", "units", "m").unwrap();
+    let count: u64 = shape.iter().product();
+    let data = ArrayData { shape: shape.to_vec(), data: (0..count as i32).collect() };
+    let block = Block::from_values(&Values::try_from(&data).unwrap()).unwrap();
+    StagedArray::from_base(block, chunk, None).unwrap().commit_to(&mut transaction, "g/a").unwrap();
+    let text = DType::VarString { size: 16, padding: StringPadding::NullTerminated, charset: CharSet::Utf8 };
+    transaction.create_array("t", ArraySpec::simple(text, &[3]).with_chunk(&[2])).unwrap();
+    let words = Block::from_values(&Values::texts(&[3], &["a", "", "été"]).unwrap()).unwrap();
+    StagedArray::from_base(words, &[3], None).unwrap().commit_to(&mut transaction, "t").unwrap();
+    transaction.commit().unwrap();
+    store
+}
+
+/// Copies to another store; both must say the same.
+fn copied(source: &Arc<MemoryStore>, format: Format, change: impl Fn(&mut CopyOptions)) -> (File, Report) {
+    let target = Arc::new(MemoryStore::new());
+    let mut options = CopyOptions::default();
+    change(&mut options);
+    let transaction = File::create_in(target.clone(), format, &options.create).unwrap();
+    let report = copy_to(&open(source), transaction, format, &options).unwrap();
+    let file = open(&target);
+    let mut found = Vec::new();
+    let same =
+        diff(&open(source), &file, &DiffOptions::default(), &mut |d| found.push(d.to_string())).unwrap();
+    assert!(same && found.is_empty(), "{format}: {found:?}");
+    (file, report)
+}
+
+fn chunk(file: &File) -> Vec<u64> {
+    file.array("g/a").unwrap().meta().chunk_shape().to_vec()
+}
+
+#[test]
+fn chunks_that_fit_are_taken_over_and_others_made_anew() {
+    let source = made(&[30, 40], &[7, 9]);
+    let (file, report) = copied(&source, Format::Zarr3, |_| {});
+    assert_eq!((report.stats.chunks_copied, chunk(&file)), (25, vec![7, 9]));
+    assert_eq!(report.dropped(), 0);
+    assert_eq!(
+        file.hierarchy().dimension_names(file.array("g/a").unwrap().node()).unwrap().unwrap().len(),
+        2
+    );
+    let (_, report) = copied(&source, Format::Zarr2, |_| {});
+    assert_eq!(report.stats.chunks_copied, 25);
+    let (file, report) =
+        copied(&source, Format::Zarr3, |o| o.chunks = Some(Extents::parse("d0=10,1=16").unwrap()));
+    assert_eq!((report.stats.chunks_copied, chunk(&file)), (0, vec![10, 16]));
+    let (file, report) =
+        copied(&source, Format::Zarr3, |o| o.shards = Some(Extents::parse("d0=14,d1=18").unwrap()));
+    assert_eq!((report.stats.chunks_copied, chunk(&file)), (25, vec![7, 9]));
+    let (_, report) = copied(&source, Format::Zarr3, |o| o.codecs = Some(parse_codecs("gzip=1").unwrap()));
+    assert_eq!(report.stats.chunks_copied, 0);
+    let (file, _) = copied(&source, Format::Zarr2, |o| o.chunks = Some(Extents::Auto));
+    assert_eq!(chunk(&file), [30, 40]);
+}
+
+#[test]
+fn what_does_not_fit_into_memory_goes_through_a_file() {
+    let shape = [150, 43, 41];
+    let source = made(&shape, &[1, 43, 41]);
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(data::tile(&shape, &[1, 43, 41], &[150, 2, 2], 4, 1 << 20), None);
+    let (file, report) = copied(&source, Format::Zarr3, |o| {
+        o.chunks = Some(Extents::parse("0=150,1=2,2=2").unwrap());
+        o.memory = 1;
+        o.scratch = Some(folder.path().into());
+    });
+    assert_eq!(chunk(&file), [150, 2, 2]);
+    assert_eq!(report.stats.chunks_encoded, 22 * 21 + 2);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_lost_is_said_and_strict_copies_lose_nothing() {
+    let source = made(&[4, 4], &[2, 2]);
+    let mut options = CopyOptions::default();
+    options.strict = true;
+    let attempt = |format: Format, options: &CopyOptions| {
+        let target = Arc::new(MemoryStore::new());
+        let transaction = File::create_in(target.clone(), format, &options.create).unwrap();
+        (copy_to(&open(&source), transaction, format, options), target)
+    };
+    attempt(Format::Zarr2, &options).0.unwrap();
+    // Truth in an attribute, which NCZarr has a type for, and complex numbers in an array, which it has none for.
+    let complex = DType::Complex { base: Box::new(DType::from_numpy("<f4").unwrap()) };
+    let mut transaction = File::edit_in(source.clone(), &OpenOptions::default()).unwrap();
+    transaction.create_array("z", ArraySpec::simple(complex, &[2])).unwrap();
+    transaction.commit().unwrap();
+    let (failed, target) = attempt(Format::NcZarr, &options);
+    assert_eq!(failed.unwrap_err().kind(), ErrorKind::Unsupported);
+    assert!(target.list("").unwrap().is_empty());
+    options.strict = false;
+    let report = attempt(Format::NcZarr, &options).0.unwrap();
+    let lost: Vec<&str> =
+        report.entries.iter().filter(|e| e.outcome.word() == "dropped").map(|e| e.name.as_str()).collect();
+    assert_eq!(lost, ["/z"]);
+    options.dry_run = true;
+    let (report, target) = attempt(Format::NcZarr, &options);
+    assert_eq!(report.unwrap().dropped(), 1);
+    assert!(target.list("").unwrap().is_empty());
+    options.dry_run = false;
+    options.only = vec!["/g".into()];
+    let (report, target) = attempt(Format::Zarr3, &options);
+    assert!(report.unwrap().entries.iter().all(|e| !e.name.starts_with("/t") && !e.name.starts_with("/z")));
+    assert!(open(&target).array("g/a").is_ok() && open(&target).array("t").is_err());
+}
+
+#[test]
+fn differences_are_found() {
+    let (one, two) = (made(&[4, 4], &[2, 2]), made(&[4, 4], &[4, 3]));
+    let found = |two: &Arc<MemoryStore>, options: &DiffOptions| {
+        let mut found = Vec::new();
+        let same = diff(&open(&one), &open(two), options, &mut |d| found.push(d.to_string())).unwrap();
+        assert_eq!(same, found.is_empty());
+        found
+    };
+    assert_eq!(found(&two, &DiffOptions::default()), Vec::<String>::new());
+    let mut transaction = File::edit_in(two.clone(), &OpenOptions::default()).unwrap();
+    transaction.set("g/a", "[1, 2]", 7).unwrap();
+    transaction.set_attribute("g/a", "units", "km").unwrap();
+    transaction.create_group("h").unwrap();
+    transaction.commit().unwrap();
+    let what = found(&two, &DiffOptions::default());
+    assert_eq!(
+        what,
+        [
+            "/g/a: 1 of 16 elements differ, first at [1, 2]: 6 and 7",
+            "/g/a:units: \"m\" and \"km\"",
+            "/h: only in memory",
+        ]
+    );
+    let options = DiffOptions { atol: 1.0, ..DiffOptions::default() };
+    assert_eq!(found(&two, &options).len(), 2);
+}
