@@ -4,7 +4,7 @@
     swmr.py read FILE                   reads them until the writer has closed the file; prints a count of wrong values
     swmr.py times FILE STEPS RATE       appends the time to one dataset, RATE times a second; prints the rate reached
     swmr.py objects FILE COUNT          a SWMR file with COUNT datasets that grow, which stays open until it is killed
-    swmr.py refresh FILE COUNT          refreshes /d0 COUNT times; prints seconds
+    swmr.py refresh FILE COUNT TIMES    for each line of input, TIMES in all, refreshes /d0 COUNT times; prints seconds
     swmr.py sums FILE SWMR              what h5py reads of each dataset: SHA-256 of its elements or "error", as JSON
     swmr.py virtual FILE ROWS           FILE is virtual, its sources FILE.0 and FILE.1 grow at different paces
     swmr.py behind FILE ROWS            the same; the second source announces its rows before it writes them, with zeros
@@ -129,14 +129,17 @@ def objects(name, count):
     time.sleep(3600)
 
 
-def refresh(name, count):
+def refresh(name, count, times):
     with h5py.File(name, "r", swmr=True) as f:
         d = f["d0"]
-        start = time.perf_counter()
-        for _ in range(count):
-            d.refresh()
-            d.shape
-        print(time.perf_counter() - start)
+        print("ready", flush=True)
+        for _ in range(times):
+            sys.stdin.readline()
+            start = time.perf_counter()
+            for _ in range(count):
+                d.refresh()
+                d.shape
+            print(time.perf_counter() - start, flush=True)
 
 
 def sums(name, swmr):

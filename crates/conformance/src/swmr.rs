@@ -2,7 +2,7 @@
 
 use crate::reference::python;
 use hyperslab::{Array, File, Selection};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ impl Script {
         let mut child = Command::new(python())
             .arg(script)
             .args(arguments)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("Python starts");
@@ -49,6 +49,12 @@ impl Script {
         let mut line = String::new();
         self.out.read_line(&mut line).expect("text");
         line.trim().to_owned()
+    }
+
+    /// Sends it an empty line, and waits for what it prints then.
+    pub fn ask(&mut self) -> String {
+        self.child.stdin.as_mut().expect("its input").write_all(b"\n").expect("it reads");
+        self.line()
     }
 
     /// Ends it as a crash would.

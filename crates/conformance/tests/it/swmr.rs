@@ -1,13 +1,17 @@
 //! Files that h5py, zarr and netCDF4 write while they are read here. At length: `scripts/swmr`.
 
+use bytes::Bytes;
 use conformance::reference;
 use conformance::swmr::{Script, value, watch, wrong_in};
 use conformance::tool;
 use hyperslab::follow::{Event, FollowOptions, FollowStats, Stop, follow};
 use hyperslab::model::Value;
-use hyperslab::{Address, Selection};
+use hyperslab::source::{ByteRange, FileSource, ReadHints, Source};
+use hyperslab::{Address, File, OpenOptions, Selection};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 fn folder() -> tempfile::TempDir {
@@ -72,6 +76,67 @@ fn a_live_file_reads_right_at_any_time() {
     assert!(seen.wrong == 0 && seen.rows == 400, "{seen:?}");
     assert!(peer.starts_with("0 wrong"), "{peer}");
     assert_eq!(wrong_in(&hyperslab::open(name.as_str()).expect("it is closed")), (0, 400));
+}
+
+/// A live file that counts what is read of it.
+#[derive(Debug)]
+struct Counted {
+    inner: FileSource,
+    reads: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Counted {
+    fn count(&self, reads: u64, bytes: u64) {
+        self.reads.fetch_add(reads, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+}
+
+impl Source for Counted {
+    fn len(&self) -> hyperslab::Result<u64> {
+        self.inner.len()
+    }
+    fn read(&self, ranges: &[ByteRange]) -> hyperslab::Result<Vec<Bytes>> {
+        self.count(ranges.len() as u64, ranges.iter().map(|range| range.length).sum());
+        self.inner.read(ranges)
+    }
+    fn read_into(&self, offset: u64, buffer: &mut [u8]) -> hyperslab::Result<()> {
+        self.count(1, buffer.len() as u64);
+        self.inner.read_into(offset, buffer)
+    }
+    fn hints(&self) -> ReadHints {
+        self.inner.hints()
+    }
+    fn id(&self) -> hyperslab::Result<String> {
+        self.inner.id()
+    }
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+}
+
+#[test]
+fn a_refresh_reads_one_header_whatever_else_the_file_holds() {
+    let folder = folder();
+    let cost = |objects: &str| {
+        let file = folder.path().join(format!("{objects}.h5"));
+        let _writer = Script::writer(&["objects", &file.to_string_lossy(), objects]);
+        let inner = FileSource::open(&file).expect("it opens");
+        let counted = Arc::new(Counted { inner, reads: 0.into(), bytes: 0.into() });
+        let opened = File::open_swmr_source(counted.clone(), &OpenOptions::default()).expect("it is HDF5");
+        assert!(opened.is_swmr_read());
+        let mut array = opened.array("/d0").expect("it is there");
+        let before = (counted.reads.load(Relaxed), counted.bytes.load(Relaxed));
+        for _ in 0..10 {
+            array.refresh().expect("it refreshes");
+        }
+        (counted.reads.load(Relaxed) - before.0, counted.bytes.load(Relaxed) - before.1)
+    };
+    let few = cost("10");
+    assert_eq!(few, cost("10000"));
+    // The start of the header tells its length: two reads at most, of a few hundred bytes.
+    assert!(few.0 <= 20 && few.1 <= 10 * 1024, "{few:?}");
 }
 
 #[test]
