@@ -10,6 +10,8 @@
     swmr.py behind FILE ROWS            the same; the second source announces its rows before it writes them, with zeros
     swmr.py in_turn FILE ROWS           the same where rows come from the sources in turn
     swmr.py frame FILE                  announces one frame, and writes it half a second later
+    swmr.py dark FILE ROWS              frames of zeros in chunks of one row and half of the columns; the next frame is announced,
+                                        and only half of it written; stays open until it is killed
     swmr.py text FILE ROWS              texts of any length, which come to the file later than the rows that name them
     swmr.py cycles FILE COUNT           opens the file, appends one row by SWMR, and closes it, COUNT times
     swmr.py plain FILE ROWS             appends rows without SWMR, and closes the file after each
@@ -125,6 +127,18 @@ def objects(name, count):
         if i == 0:
             d[...] = 1
     f.swmr_mode = True
+    print("ready", flush=True)
+    time.sleep(3600)
+
+
+def dark(name, rows):
+    f = h5py.File(name, "w", libver="latest")
+    d = f.create_dataset("v", (0, 4), "<i8", maxshape=(None, 4), chunks=(1, 2))
+    f.swmr_mode = True
+    for i in range(rows + 1):
+        d.resize((i + 1, 4))
+        d[i, : 4 if i < rows else 2] = 0
+        d.flush()
     print("ready", flush=True)
     time.sleep(3600)
 

@@ -145,7 +145,7 @@ fn state_of(file: &File, arguments: &Check) -> &'static str {
     let writer = file.hierarchy().writer().unwrap_or(Writer::Unknown);
     let alive = is_being_written(&arguments.file);
     match (writer, alive) {
-        (Writer::None | Writer::Unknown, _) => "ok",
+        (Writer::None | Writer::Unknown | Writer::Silent, _) => "ok",
         (Writer::Swmr, Some(true)) => "being written by SWMR",
         (Writer::Alone, Some(true)) => "being written",
         (_, Some(false)) => "left open by a writer that is gone",

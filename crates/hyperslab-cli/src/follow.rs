@@ -79,7 +79,14 @@ fn summary(stats: &FollowStats, fault: Option<&Error>) -> String {
         (n, _) if stats.stop == Some(Stop::Cancelled) => format!(", {n} announced and not printed"),
         (n, _) => format!(", {n} announced and not written as far as can be told"),
     };
-    let fault = fault.map_or(String::new(), |e| format!("; the last look failed: {e}"));
+    let fault = match fault {
+        Some(e) => format!("; the last look failed: {e}"),
+        None if stats.stop == Some(Stop::Idle) && stats.waiting > 0 => {
+            "; if their writer is done and fill is what it wrote, --settle S gives them after S seconds"
+                .into()
+        }
+        None => String::new(),
+    };
     let stop = match stats.stop {
         Some(Stop::Closed) => "the writer closed the file",
         Some(Stop::Idle) => "nothing came any more",

@@ -274,6 +274,17 @@ fn a_single_frame_is_never_fill() {
 }
 
 #[test]
+fn dark_frames_come_when_the_next_one_is_begun() {
+    let folder = folder();
+    let file = folder.path().join("d.h5").to_string_lossy().into_owned();
+    let _writer = Script::writer(&["dark", &file, "4"]);
+    // Of the last whole frame one half is not known to be whole; that behind it is not written.
+    let (rows, stats) = followed(&file, &["/v"], 500);
+    assert_eq!(integers(&rows[0]), [0; 12]);
+    assert_eq!((stats.rows, stats.waiting), (3, 2));
+}
+
+#[test]
 fn texts_come_when_they_can_be_read() {
     let folder = folder();
     let name = folder.path().join("t.h5").to_string_lossy().into_owned();

@@ -18,6 +18,7 @@ use crate::source::{CloudOptions, CloudPlace, CloudStore, GrowingSource, HttpSou
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes of a remote zip file that are kept in memory.
 const ZIP_KEPT: u64 = 16 << 20;
@@ -182,6 +183,16 @@ impl Location {
         #[cfg(not(unix))]
         let itself = 0;
         Ok(meta.is_file().then(|| format!("{itself} {} {:?}", meta.len(), meta.modified().ok())))
+    }
+
+    /// How long ago a local file was changed, by the clocks of this machine and of the file system; zero where nothing says.
+    pub(crate) fn age(address: &Address) -> Duration {
+        let changed = match address.scheme() {
+            None => std::fs::metadata(address.local()),
+            Some("file") => std::fs::metadata(file_path(&address.file)),
+            Some(_) => return Duration::ZERO,
+        };
+        changed.and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok()).unwrap_or_default()
     }
 
     fn local(path: &Path, fragment: &Fragment, options: &OpenOptions) -> Result<Location> {

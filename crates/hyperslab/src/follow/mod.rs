@@ -29,6 +29,9 @@ use watch::{Look, Watch};
 /// The longest sleep without a look at the token that stops it.
 const NAP: Duration = Duration::from_millis(20);
 
+/// The shortest pause between two looks that bring nothing.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 /// How long the first look may take.
 const FIRST: Duration = Duration::from_millis(200);
 
@@ -505,7 +508,7 @@ impl Follow {
             .idle
             .zip(self.nothing)
             .map(|(idle, (first, _))| idle.saturating_sub(first.elapsed()));
-        let pause = self.watch.due().map_or(self.pause, |due| due.min(self.pause));
+        let pause = self.watch.soon().map_or(self.pause, |soon| soon.max(SHORTEST).min(self.pause));
         let end = Instant::now() + idle.map_or(pause, |idle| idle.min(pause));
         while !self.options.cancel.is_cancelled() {
             let left = end.saturating_duration_since(Instant::now());
@@ -514,7 +517,7 @@ impl Follow {
             }
             std::thread::sleep(left.min(NAP));
         }
-        self.pause = (self.pause * 2).clamp(Duration::from_millis(1), self.options.interval);
+        self.pause = (self.pause * 2).max(SHORTEST).min(self.options.interval);
     }
 }
 

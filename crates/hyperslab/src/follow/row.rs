@@ -17,9 +17,11 @@ use super::settle::{Head, Settling, digest};
 use crate::array::{Array, ReadOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::MissingChunks;
-use crate::model::{ChunkGrid, Elements, Hyperslab, SpaceSelection, Storage, Value, VirtualMapping};
+use crate::model::{
+    ChunkGrid, ChunkRef, Elements, Hyperslab, Layout, SpaceSelection, Storage, Value, VirtualMapping,
+};
 use crate::select::{Item, Selection, Slice};
-use crate::shape::{element_count, to_usize};
+use crate::shape::{Coord, element_count, to_usize};
 use bytes::Bytes;
 use std::time::{Duration, Instant};
 
@@ -57,6 +59,7 @@ pub(super) fn read(
     settling: &mut Settling,
 ) -> Result<Option<Part>> {
     if known.closed {
+        settling.end_waiting();
         return attempt(array, first, count, known, settling).map(Some);
     }
     let end = first.saturating_add(count);
@@ -138,17 +141,19 @@ fn attempt(array: &Array, first: u64, count: u64, known: Known, settling: &mut S
         return Ok(rows.part(array));
     }
     let mut later = Vec::new();
-    let mut states = rows.states(array, first, settling.settled(), &mut later)?;
+    let step = step(array);
+    let mut states = rows.states(array, first, settling.settled(), &mut later, step)?;
     let behind = first.saturating_add(count);
     let left = array.shape().first().copied().unwrap_or(0).saturating_sub(behind);
     // What lies behind may say more of rows that hold fill.
     if states.contains(&State::Open) && left > 0 {
-        match load(array, behind, known.ahead.clamp(1, left), MissingChunks::Fill) {
-            Ok(more) => {
-                later.clear();
-                more.states(array, behind, 0, &mut later)?;
-                states = rows.states(array, first, settling.settled(), &mut later)?;
-            }
+        let more = load(array, behind, known.ahead.clamp(1, left), MissingChunks::Fill).and_then(|more| {
+            later.clear();
+            more.states(array, behind, 0, &mut later, None)?;
+            step.map_or(Ok(()), |step| mark_chunks(array, step, behind, &mut later))
+        });
+        match more {
+            Ok(()) => states = rows.states(array, first, settling.settled(), &mut later, step)?,
             Err(e) if is_early(&e) => {}
             Err(e) => return Err(e),
         }
@@ -210,8 +215,16 @@ impl Loaded {
     }
 
     /// What can be said of each row. `later`: in which columns of chunks a later row holds something but fill, before and
-    /// after; empty for none. Rows below `settled` are written.
-    fn states(&self, array: &Array, first: u64, settled: u64, later: &mut Vec<bool>) -> Result<Vec<State>> {
+    /// after; empty for none. Rows below `settled` are written. `step`: the rows of a chunk, where all chunks of these rows
+    /// are there and say that they were written.
+    fn states(
+        &self,
+        array: &Array,
+        first: u64,
+        settled: u64,
+        later: &mut Vec<bool>,
+        step: Option<u64>,
+    ) -> Result<Vec<State>> {
         let rows = usize::try_from(self.shape.first().copied().unwrap_or(0)).unwrap_or(usize::MAX);
         let mut states = vec![State::Written; rows];
         if self.width == 0 {
@@ -245,6 +258,10 @@ impl Loaded {
             }
             if columns.in_order {
                 marks.iter().zip(&mut *later).for_each(|(mark, later)| *later |= mark.data);
+                // In front of the first row of its chunks.
+                if step.is_some_and(|step| first.saturating_add(i as u64) % step == 0) {
+                    later.fill(true);
+                }
             }
         }
         Ok(states)
@@ -256,6 +273,50 @@ impl Loaded {
 struct Mark {
     fill: bool,
     data: bool,
+}
+
+/// Times of allocation, as the notes of an array call them, at which a chunk comes to be when something is written to it.
+const INCREMENTAL: [&str; 2] = ["incremental", "default"];
+
+/// Rows of a chunk, where a chunk is there only because something was written to it, be it fill: that its writer has gone on
+/// to it is then known. Records of netCDF-3 are there as soon as one variable has them, and anybody may fill a store.
+fn step(array: &Array) -> Option<u64> {
+    let meta = array.meta();
+    let written = |note: &(&str, String)| note.0 == "allocation time" && INCREMENTAL.contains(&&*note.1);
+    match (&meta.grid, &meta.layout, array.storage()) {
+        (ChunkGrid::Regular(chunk), Layout::Chunked { .. }, Storage::Chunks(_)) => {
+            chunk.first().copied().filter(|&height| height > 0 && meta.notes.iter().any(written))
+        }
+        _ => None,
+    }
+}
+
+/// Notes in which columns the first chunk is there of which all rows are at `behind` or later.
+fn mark_chunks(array: &Array, step: u64, behind: u64, later: &mut [bool]) -> Result<()> {
+    let Storage::Chunks(index) = array.storage() else { return Ok(()) };
+    let row = behind.div_ceil(step);
+    if row.saturating_mul(step) >= array.shape().first().copied().unwrap_or(0) {
+        return Ok(());
+    }
+    let grid = Columns::new(array).grid;
+    let at = |column: usize| {
+        let mut left = column;
+        let inner = grid.iter().rev().map(|&extent| {
+            let place = left % extent.max(1);
+            left /= extent.max(1);
+            place as u64
+        });
+        let mut coord: Coord = inner.collect();
+        coord.push(row);
+        coord.reverse();
+        coord
+    };
+    let wanted: Vec<Coord> = (0..later.len()).map(at).collect();
+    let found = array.attempt(|| index.locate(&wanted))?;
+    for (later, chunk) in later.iter_mut().zip(found) {
+        *later |= matches!(chunk, ChunkRef::Range { .. });
+    }
+    Ok(())
 }
 
 /// The element that stands for those that were never written.

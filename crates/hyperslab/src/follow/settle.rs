@@ -60,6 +60,11 @@ impl Settling {
         self.runs.clear();
     }
 
+    /// No row has to wait any more.
+    pub(super) fn end_waiting(&mut self) {
+        self.runs.clear();
+    }
+
     /// What to do when row `next` is the next one, where rows wait for `window`.
     pub(super) fn head(&mut self, next: u64, window: Duration) -> Head {
         // Rows that were given in another way.

@@ -6,7 +6,7 @@ use super::settle::Settling;
 use super::{Part, Rows};
 use crate::array::{Address, Array, File, Location, OpenOptions, Origin, is_being_written};
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Storage, Writer};
+use crate::model::{Layout, Storage, Writer};
 use std::time::{Duration, Instant};
 
 /// How long a local file that no SWMR writer has open must have kept still before it is read. Times of files are no finer
@@ -24,6 +24,9 @@ const CERTAIN: Duration = Duration::from_millis(10);
 
 /// Bounds of the time for which rows that hold fill must hold the same.
 const WINDOW: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// How long a file must not have been changed that never says whether it is closed, for it to count as closed.
+const FINISHED: Duration = Duration::from_secs(60);
 
 /// Attempts of one operation: what stays torn is looked at again in any case.
 const ATTEMPTS: u32 = 10;
@@ -44,6 +47,10 @@ pub(super) struct Watch {
     /// A local file as it was when last looked at, and since when it is so.
     stamp: Option<String>,
     since: Instant,
+    /// Since when it was not changed, also before it was looked at.
+    untouched: Instant,
+    /// Its writers leave no word, and it looks as if none had it open.
+    silent: bool,
     /// The stamp of the file that was opened.
     opened: Option<String>,
     /// A SWMR writer had it open.
@@ -137,6 +144,8 @@ impl Watch {
             origin: None,
             stamp: None,
             since: now,
+            untouched: now,
+            silent: false,
             opened: None,
             was_live: false,
             closed: false,
@@ -172,6 +181,14 @@ impl Watch {
         self.targets.iter().filter_map(|target| target.settling.due(self.window)).min()
     }
 
+    /// When to look again at the latest: rows have waited long enough, or a file that has changed may keep still.
+    pub(super) fn soon(&self) -> Option<Duration> {
+        let changed = self.stamp.is_some() && self.opened != self.stamp && !self.is_live();
+        let still =
+            changed.then(|| STILL.saturating_sub(self.since.elapsed())).filter(|left| !left.is_zero());
+        self.due().into_iter().chain(still).min()
+    }
+
     /// When the last look began that did not see the rows that were given last, if they had to wait since.
     pub(super) fn before(&self) -> Option<Instant> {
         self.before
@@ -196,6 +213,7 @@ impl Watch {
         // Whether the writer is there is looked at before the extents: what it wrote before it closed is then in them.
         let writer = self.writer()?;
         self.was_live |= writer == Writer::Swmr;
+        self.silent = writer == Writer::Silent;
         let reopened = self.refresh(still)?;
         if self.targets.iter_mut().any(|target| !target.is_same()) {
             self.replace();
@@ -203,7 +221,7 @@ impl Watch {
         }
         self.left = match writer {
             Writer::None => self.left.or_else(|| Some(Instant::now())),
-            Writer::Swmr | Writer::Alone | Writer::Unknown => None,
+            Writer::Swmr | Writer::Alone | Writer::Unknown | Writer::Silent => None,
         };
         self.closed = self.left.is_some_and(|left| !self.was_live || left.elapsed() >= CLOSING);
         let mut look = Look::default();
@@ -239,12 +257,13 @@ impl Watch {
     pub(super) fn rows(&mut self, first: u64, count: u64, ahead: u64) -> Result<Option<Rows>> {
         // What has not changed gives nothing new.
         let spent = self.opened.clone().map(|stamp| (stamp, first));
-        if spent.is_some() && spent == self.exhausted && !self.closed && self.settle.is_none() {
+        let waits = self.settle.is_none() && !self.may_be_finished();
+        if spent.is_some() && spent == self.exhausted && !self.closed && waits {
             return Ok(None);
         }
         let mut rows = self.written(first, count, ahead, self.closed)?;
         if rows.is_none() && self.due().is_none() && !self.closed {
-            if self.has_settled(first, count)? {
+            if self.has_settled(first, count)? || self.is_finished() {
                 rows = self.written(first, count, ahead, true)?;
             } else {
                 self.exhausted = spent;
@@ -357,6 +376,21 @@ impl Watch {
         }
     }
 
+    /// Whether a file that never says so has not been changed for so long that it may be closed.
+    fn may_be_finished(&self) -> bool {
+        let own = |array: &Array| matches!(array.meta().layout, Layout::Chunked { .. } | Layout::Contiguous);
+        self.silent
+            && self.opened.is_some()
+            && self.opened == self.stamp
+            && self.untouched.elapsed() >= FINISHED
+            && self.arrays().all(own)
+    }
+
+    /// Whether it counts as closed: no process is seen to write it either.
+    fn is_finished(&self) -> bool {
+        self.may_be_finished() && !self.is_being_written()
+    }
+
     /// Whether rows that were given read otherwise now, and go on to: then it is another file in the same place. `all`: look
     /// at all that are known.
     fn is_another(&mut self, all: bool) -> Result<bool> {
@@ -434,8 +468,10 @@ impl Watch {
             return Ok(None);
         }
         if now != self.stamp {
-            self.stamp = now;
             self.since = Instant::now();
+            let age = if self.stamp.is_none() { Location::age(&self.address) } else { Duration::ZERO };
+            self.untouched = self.since.checked_sub(age).unwrap_or(self.since);
+            self.stamp = now;
         }
         Ok(Some(self.since.elapsed() >= STILL))
     }

@@ -413,8 +413,10 @@ pub struct Documents {
 /// Who has a file open to write it. One that died says so for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
-    /// The file does not say.
+    /// The file does not say, or not in its present state.
     Unknown,
+    /// The file is whole, and no file of its kind ever says more.
+    Silent,
     /// Nobody.
     None,
     /// One who lets nobody read.

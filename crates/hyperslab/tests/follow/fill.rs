@@ -2,6 +2,7 @@
 
 use super::{Folder, address, chunk, copy, document, integers, netcdf3_of, options, rows, write};
 use hyperslab::follow::{Event, Follow, FollowStats, Stop, follow};
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -151,6 +152,59 @@ fn the_rows_of_a_closed_file_are_final() {
     let mut longer = follow(address(&path, "/sparse"), &[], options()).unwrap();
     assert_eq!(all(&mut longer), []);
     assert_eq!(longer.stats().waiting, 8);
+}
+
+#[test]
+fn what_nobody_changes_any_more_is_final_where_files_never_say_so() {
+    let folder = Folder::new();
+    let path = folder.path("a.h5");
+    // Superblock 0; the last rows hold fill.
+    let old = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/objects_old.h5");
+    write(&path, &std::fs::read(old).unwrap());
+    let rows_of = |path: &Path| {
+        let mut follow = follow(address(path, "/data/chunked"), &[], options()).unwrap();
+        let found = follow.by_ref().filter(|event| matches!(event, Ok(Event::Rows(_)))).count();
+        (found, follow.stats().rows, follow.stats().waiting)
+    };
+    let (_, given, waiting) = rows_of(&path);
+    assert!(given < 7 && given + waiting == 7);
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(std::time::SystemTime::now() - Duration::from_secs(300)).unwrap();
+    // A process that has it open to write may go on with it.
+    if cfg!(target_os = "linux") {
+        assert_eq!(rows_of(&path).1, given);
+    }
+    drop(file);
+    assert_eq!(rows_of(&path).1, 7);
+    // One that is not as long as it says was not closed.
+    let longer = std::fs::File::options().append(true).open(&path).unwrap();
+    (&longer).write_all(&[0; 8]).unwrap();
+    longer.set_modified(std::time::SystemTime::now() - Duration::from_secs(300)).unwrap();
+    drop(longer);
+    assert_eq!(rows_of(&path).1, given);
+    // Records of netCDF-3 that hold fill are none of these.
+    let path = folder.path("a.nc");
+    write(&path, &partly(6, 4));
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(std::time::SystemTime::now() - Duration::from_secs(300)).unwrap();
+    drop(file);
+    assert_eq!(all(&mut follow(address(&path, "/v"), &[], options()).unwrap()), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_file_that_has_changed_is_looked_at_when_it_may_keep_still() {
+    let folder = Folder::new();
+    let path = folder.path("a.nc");
+    write(&path, &partly(2, 4));
+    // The second look comes after a second, and one that only waits for longer would come after two more.
+    let wanted =
+        options().with_interval(Duration::from_secs(8)).with_idle(Duration::from_secs(6)).with_rows(3);
+    let mut follow = follow(address(&path, "/v"), &[], wanted).unwrap();
+    assert_eq!(rows(&mut follow).0, 0);
+    let begun = Instant::now();
+    write(&path, &partly(3, 6));
+    assert_eq!(rows(&mut follow).0, 2);
+    assert!(begun.elapsed() < Duration::from_millis(2500), "{:?}", begun.elapsed());
 }
 
 #[test]

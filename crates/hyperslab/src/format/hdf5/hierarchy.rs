@@ -443,6 +443,7 @@ impl Hierarchy for Hdf5 {
                 _ if now.is_open_for_writing() => Writer::Alone,
                 3.. if whole => Writer::None,
                 // Writers of older files leave no word.
+                _ if whole => Writer::Silent,
                 _ => Writer::Unknown,
             })
         };
