@@ -34,6 +34,22 @@ fn changed(mut file: Vec<u8>, by: i32) -> Vec<u8> {
 }
 
 #[test]
+fn rows_that_waited_and_came_otherwise_hold_nothing_up() {
+    let folder = Folder::new();
+    let (path, other) = (folder.path("a.h5"), folder.path("b.h5"));
+    // The first row is fill. It is seen before it is known that nobody writes any more, and need not wait then.
+    write(&path, &changed(copy("closed"), -1));
+    let mut follow = follow(address(&path, "/one"), &[], options()).unwrap();
+    assert_eq!(next(&mut follow, 0)[..2], [0, 1000]);
+    write(&other, &changed(copy("closed"), 7));
+    std::fs::rename(&other, &path).unwrap();
+    assert_eq!(replaced(&mut follow), 0);
+    assert_eq!(next(&mut follow, 0)[..2], [8, 1008]);
+    assert!(follow.next().is_none());
+    assert!(follow.stats().looks < 300, "{:?}", follow.stats());
+}
+
+#[test]
 fn a_file_that_is_written_anew_in_place_begins_with_its_first_row() {
     let folder = Folder::new();
     let path = folder.path("a.nc");
