@@ -278,6 +278,28 @@ fn only_the_index_and_the_wanted_chunks_of_a_shard_are_read() {
     assert_eq!(plan.summary().unwrap().bytes_read, 2);
 }
 
+/// A wrong separator makes all chunks seem to be missing.
+#[test]
+fn chunks_under_other_keys_are_told() {
+    let chunk = [0; 12];
+    for (more, key, faults) in [
+        ("", "a/0/0", 1),
+        ("", "a/c/0/1", 1),
+        (r#","dimension_separator":"/""#, "a/0.1", 1),
+        (r#","dimension_separator":"/""#, "a/0/1", 0),
+        // No chunks of this array.
+        ("", "a/7/7", 0),
+        ("", "a/notes", 0),
+    ] {
+        let document = v2("\"<i2\"", "0", more);
+        let file = open(&[GROUP, ("a/.zarray", document.as_bytes()), (key, &chunk)]);
+        let mut found = Vec::new();
+        file.array("/a").unwrap().verify(&mut |f| found.push(f.error.to_string()));
+        assert_eq!(found.len(), faults, "{key}: {found:?}");
+        assert!(found.iter().all(|f| f.contains(key.trim_start_matches("a/"))), "{found:?}");
+    }
+}
+
 /// A file that stays open while another program writes its shards anew.
 #[test]
 fn the_index_and_the_chunks_of_a_shard_are_of_one_state() {

@@ -51,6 +51,14 @@ impl Objects {
         Some(coord)
     }
 
+    /// Whether a name is that of a chunk, if the array called its chunks as many others do: then all of it would seem to
+    /// be missing.
+    fn is_key_elsewhere(&self, name: &str) -> bool {
+        let usual = [KeyEncoding::v2('.'), KeyEncoding::v2('/'), KeyEncoding::v3('/'), KeyEncoding::v3('.')];
+        let coords = usual.iter().filter_map(|keys| keys.coord(name, self.grid.len()));
+        coords.into_iter().any(|coord| coord.iter().zip(&self.grid).all(|(c, n)| c < n))
+    }
+
     /// Asks the store for chunks that it did not list: what is in their place may be no object, and is not nothing. Far
     /// away that would be a request each, and what is not listed is not there.
     fn check_absent(&self, there: &[Coord], count: u64, fault: &mut dyn FnMut(Fault)) {
@@ -129,6 +137,13 @@ impl ChunkIndex for Objects {
             for name in names().filter(|name| self.keys.is_folder(name, self.grid.len())) {
                 let text = format!("{name} is an object, where a folder with chunks belongs");
                 fault(Fault { object: None, error: Error::new(ErrorKind::Corrupt, text) });
+            }
+            let other = names().find(|name| coords.is_empty() && self.is_key_elsewhere(name));
+            if let Some(name) = other {
+                let text = format!("no chunk is called as the array says, but {name} as in other arrays");
+                let error = Error::new(ErrorKind::Corrupt, text)
+                    .hint("the separator of its keys may be wrong (dimension_separator, chunk_key_encoding)");
+                fault(Fault { object: None, error });
             }
             self.check_absent(&coords, count, fault);
         }
