@@ -312,7 +312,7 @@ fn many_requests_are_under_way_at_the_same_time() {
             all.put(key, vec![n as u8; 10].into(), &Precondition::None).unwrap();
         }
         bucket.fail(bucket::LATE, 1000);
-        let gets: Vec<Get> = keys.iter().map(|key| Get::whole(key)).collect();
+        let gets: Vec<Get> = keys.iter().map(Get::whole).collect();
         let answers = all.get_many(&gets);
         assert!(answers.iter().zip(0..).all(|(a, n)| a.as_ref().unwrap().as_ref().unwrap()[..] == [n; 10]));
         assert!(bucket.most_at_once() >= 16, "{dialect:?}: {} objects", bucket.most_at_once());
