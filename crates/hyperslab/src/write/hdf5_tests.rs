@@ -78,6 +78,41 @@ fn files_are_made_and_changed() {
 }
 
 #[test]
+fn a_part_of_a_large_run_leaves_the_rest() {
+    let folder = folder("run");
+    let path = folder.join("run.h5");
+    let text = path.to_str().unwrap();
+    // Pieces of a row each.
+    let row = 1_100_000;
+    let mut w = create(text, Format::Hdf5, &CreateOptions::new()).unwrap();
+    w.create_array("a", ArraySpec::simple(i32le(), &[4, row]).with_fill(&(-1i32).to_le_bytes())).unwrap();
+    w.commit().unwrap();
+    let length = || std::fs::metadata(&path).unwrap().len();
+    // Nothing but fill values takes no room.
+    assert!(length() < 4096);
+    for (step, wanted) in [(0, [7, -1, -1, -1]), (2, [7, -1, 7, -1])] {
+        let mut w = edit(text, &OpenOptions::default(), &WriteOptions::new()).unwrap();
+        w.set("a", format!("{step}").as_str(), Values::from(7i64)).unwrap();
+        w.commit().unwrap();
+        let mut w = edit(text, &OpenOptions::default(), &WriteOptions::new()).unwrap();
+        let (from, to) =
+            (ObjectPath::parse("a").unwrap(), ObjectPath::parse(&format!("copy{step}")).unwrap());
+        w.apply(Change::CopyObject { from, to }).unwrap();
+        w.commit().unwrap();
+        let file = crate::open(text).unwrap();
+        for name in ["a".to_owned(), format!("copy{step}")] {
+            let array = file.array(&name).unwrap();
+            for (i, wanted) in wanted.iter().enumerate() {
+                let data = array.read::<i32>(format!("{i}").as_str()).unwrap().data;
+                assert!(data.len() as u64 == row && data.iter().all(|v| v == wanted), "{name} {step} {i}");
+            }
+        }
+    }
+    assert!(length() < 3 * 4 * 4 * row + 50_000, "{}", length());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn what_nobody_wrote_is_the_fill_value() {
     let folder = folder("fill");
     let path = folder.join("fill.nc");

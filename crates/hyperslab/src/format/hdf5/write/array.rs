@@ -211,7 +211,8 @@ impl Transaction {
             }
             Ok(())
         };
-        let contiguous = || Storage::Contiguous { address: None, size: bytes, written: BTreeSet::new() };
+        let contiguous =
+            || Storage::Contiguous { address: None, size: bytes, written: Some(BTreeSet::new()) };
         let chunked = |chunk: Coord| -> Result<Storage> {
             if dims.is_empty() {
                 return Err(Error::unsupported("chunks of a scalar or null space"));
@@ -438,6 +439,8 @@ impl Transaction {
                 }
                 Ok(())
             }
+            // Nothing is there, and nothing will be: it is filled if something comes.
+            Storage::Contiguous { address: None, .. } if bytes.is_none() => Ok(()),
             Storage::Contiguous { .. } | Storage::Compact(_) => {
                 let bytes = match bytes {
                     Some(bytes) => bytes,
@@ -476,7 +479,9 @@ impl Transaction {
                 Ok(())
             }
             Storage::Contiguous { address, size, written } => {
-                written.insert(coord);
+                if let Some(written) = written {
+                    written.insert(coord);
+                }
                 let size = *size;
                 let address = match *address {
                     Some(address) => address,
@@ -560,11 +565,11 @@ impl Transaction {
         };
         match &array.storage {
             Storage::Contiguous { address, size, written } => {
-                let (address, size, written) = (*address, *size, written.clone());
-                let fresh = self.object(id)?.stored.is_none() || !written.is_empty();
+                let (address, size) = (*address, *size);
+                let Some(written) = written.clone() else { return Ok(()) };
                 let element = self.fill_bytes(&meta)?;
                 let zeros = element.iter().all(|&b| b == 0);
-                if size == 0 || address.is_none() && !early || address.is_some() && (zeros || !fresh) {
+                if size == 0 || address.is_none() && !early || address.is_some() && zeros {
                     return Ok(());
                 }
                 if zeros {

@@ -57,7 +57,8 @@ impl Transaction {
                 continue;
             }
             let (prefix, messages) = self.messages(id, &located, Pass::Measure)?;
-            let length = prefix.exact(&messages, self.disk.sizes());
+            // Headers that lie one after the other are written in one go.
+            let length = prefix.exact(&messages, self.disk.sizes()).next_multiple_of(8);
             let address = self.disk.allocate(length, 8)?;
             self.object_mut(id)?.place = Some((address, length));
         }

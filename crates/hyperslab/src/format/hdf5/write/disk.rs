@@ -72,8 +72,6 @@ pub(super) struct Disk {
     sizes: Sizes,
     /// Address behind the last byte given out.
     end: u64,
-    /// Where that was in the beginning. All that is given out behind it starts at a multiple of 8 and is written whole.
-    session: u64,
     room: Room,
     /// Bytes that are on their way, and where they go.
     gathered: Vec<u8>,
@@ -91,17 +89,7 @@ impl Disk {
     /// A file in `target` whose address 0 is at `base` and whose bytes up to `end` are in use.
     pub(super) fn new(target: Arc<dyn Target>, base: u64, end: u64, sizes: Sizes) -> Self {
         let room = Room::default();
-        Disk {
-            target,
-            base,
-            sizes,
-            end,
-            session: end,
-            room,
-            gathered: Vec::new(),
-            gathered_at: 0,
-            written: 0,
-        }
+        Disk { target, base, sizes, end, room, gathered: Vec::new(), gathered_at: 0, written: 0 }
     }
 
     /// Sizes of addresses and lengths.
@@ -146,6 +134,11 @@ impl Disk {
             // What alignment leaves before large data holds metadata later. It was never written.
             self.room.give(self.end, address - self.end);
         }
+        let behind = self.gathered_at + self.gathered.len() as u64;
+        if behind == self.end && !self.gathered.is_empty() && address - self.end < 8 {
+            // What alignment leaves is nobody's; with zeros there the run goes on.
+            self.gathered.resize(self.gathered.len() + (address - self.end) as usize, 0);
+        }
         self.end = end;
         Ok(address)
     }
@@ -179,17 +172,8 @@ impl Disk {
         self.written = self.written.saturating_add(bytes.len() as u64);
         let behind = self.gathered_at + self.gathered.len() as u64;
         if self.gathered.is_empty() || address != behind || self.gathered.len() + bytes.len() > GATHERED {
-            // Gaps of a few bytes at the end of the file are what alignment left: nobody's.
-            let gap = address.checked_sub(behind).filter(|&n| n < 8 && behind >= self.session);
-            match gap {
-                Some(n) if !self.gathered.is_empty() && self.gathered.len() + bytes.len() < GATHERED => {
-                    self.gathered.resize(self.gathered.len() + n as usize, 0);
-                }
-                _ => {
-                    self.flush()?;
-                    self.gathered_at = address;
-                }
-            }
+            self.flush()?;
+            self.gathered_at = address;
         }
         if bytes.len() >= GATHERED {
             self.flush()?;

@@ -134,7 +134,7 @@ pub(super) fn old(disk: &mut Disk, links: &[NewLink<'_>], k: GroupK, kept: Optio
     let mut children = Vec::new();
     let mut keys = vec![0u64];
     let nodes = links.len().div_ceil(capacity);
-    let (share, more) = if nodes == 0 { (0, 0) } else { (links.len() / nodes, links.len() % nodes) };
+    let (share, more) = (links.len() / nodes.max(1), links.len() % nodes.max(1));
     let mut rest = links.as_slice();
     for i in 0..nodes {
         let (own, behind) = rest.split_at((share + usize::from(i < more)).min(rest.len()));

@@ -14,9 +14,12 @@ use std::collections::BTreeMap;
 struct Model {
     attributes: BTreeMap<String, Vec<u8>>,
     /// Extents and elements by chunk, for arrays.
-    array: Option<(Vec<u64>, BTreeMap<Vec<u64>, Vec<u8>>)>,
+    array: Option<(Vec<u64>, Chunks)>,
     soft: Option<String>,
 }
+
+/// Chunks by coordinates, decoded.
+type Chunks = BTreeMap<Vec<u64>, Vec<u8>>;
 
 const CHUNK: [u64; 2] = [3, 4];
 

@@ -41,6 +41,9 @@ pub(super) struct Reading {
     file: Arc<Hdf5>,
 }
 
+/// An index of the file, and the extents of its array.
+type StoredIndex = (Arc<dyn ChunkIndex>, Vec<u64>);
+
 /// A message as it is, to be written again.
 fn kept(message: &Message) -> NewMessage {
     let mut flags = message.flags;
@@ -240,7 +243,7 @@ impl Transaction {
             LayoutClass::Contiguous { address, .. } => Storage::Contiguous {
                 address: Some(address).filter(|&a| a != UNDEFINED),
                 size: bytes,
-                written: BTreeSet::new(),
+                written: (address == UNDEFINED).then(BTreeSet::new),
             },
             LayoutClass::Chunked(chunked) => Storage::Chunked(Chunked {
                 kind: chunked.index,
@@ -344,7 +347,7 @@ impl Transaction {
     }
 
     /// The index of an array as the file has it, and the extents there, if its chunks are not known yet.
-    fn stored_index(&mut self, id: Id) -> Result<Option<(Arc<dyn ChunkIndex>, Vec<u64>)>> {
+    fn stored_index(&mut self, id: Id) -> Result<Option<StoredIndex>> {
         let Body::Array(array) = &self.object(id)?.body else { return Ok(None) };
         let Storage::Chunked(chunked) = &array.storage else { return Ok(None) };
         if chunked.edge_unfiltered {

@@ -116,8 +116,13 @@ pub(super) struct Array {
 pub(super) enum Storage {
     /// In the object header.
     Compact(Vec<u8>),
-    /// One run of bytes; in pieces, of which those written by this transaction are known.
-    Contiguous { address: Option<u64>, size: u64, written: BTreeSet<Coord> },
+    /// One run of bytes.
+    Contiguous {
+        address: Option<u64>,
+        size: u64,
+        /// The pieces that were written, of a run that is new; what is left is filled. `None`: all of it counts.
+        written: Option<BTreeSet<Coord>>,
+    },
     /// In chunks.
     Chunked(Chunked),
     /// In other arrays.

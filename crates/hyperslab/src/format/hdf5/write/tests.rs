@@ -150,12 +150,16 @@ fn attributes_of_any_number_and_length() {
     }
 }
 
+/// A name, extents, maximum extents, chunk, and whether chunks are allocated from the start.
+type Case<'a> = (&'a str, &'a [u64], &'a [Option<u64>], &'a [u64], bool);
+
 #[test]
 fn chunks_are_found_through_every_kind_of_index() {
     let none = None;
-    let cases: &[(&str, &[u64], &[Option<u64>], &[u64], bool)] = &[
+    let cases: &[Case] = &[
         ("single", &[6], &[Some(6)], &[6], false),
         ("implicit", &[20, 6], &[Some(20), Some(6)], &[4, 4], true),
+        ("implicit, chunks of four bytes", &[40], &[Some(40)], &[1], true),
         ("fixed array", &[20, 6], &[Some(20), Some(6)], &[4, 4], false),
         ("fixed array, paged", &[9000], &[Some(20_000)], &[3], false),
         ("extensible array", &[20, 6], &[none, Some(6)], &[4, 4], false),
@@ -208,7 +212,10 @@ fn chunks_are_found_through_every_kind_of_index() {
                         wanted.push((coord.clone(), bytes.clone()));
                         chunks.push(EncodedChunk { coord, bytes: Some(bytes.into()), mask: 0 });
                     }
-                    w.write_chunks(&path("a"), chunks).unwrap();
+                    // In another order than theirs, so that each lies beside some that are there.
+                    let odd = chunks.iter().skip(1).step_by(2).cloned().collect();
+                    w.write_chunks(&path("a"), odd).unwrap();
+                    w.write_chunks(&path("a"), chunks.into_iter().step_by(2).collect()).unwrap();
                 });
                 check(file.as_ref());
                 let (meta, storage) = file.array(&at(file.as_ref(), "a")).unwrap();
