@@ -135,3 +135,32 @@ fn what_nobody_wrote_is_the_fill_value() {
     }
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn many_small_arrays_cost_what_they_are() {
+    let folder = folder("many");
+    let path = folder.join("many.h5");
+    let text = path.to_str().unwrap();
+    let begun = std::time::Instant::now();
+    let mut w = create(text, Format::Hdf5, &CreateOptions::new()).unwrap();
+    let count = 2000u32;
+    for i in 0..count {
+        let at = ObjectPath::root().join(format!("d{i}").as_str());
+        let spec = Box::new(ArraySpec::simple(i32le(), &[10]));
+        w.apply(Change::CreateArray { path: at.clone(), spec }).unwrap();
+        let bytes: Vec<u8> = (0..10).flat_map(|n| (n * i).to_le_bytes()).collect();
+        let data = crate::exec::encode::ChunkData::Elements(Content::Fixed(bytes.into()));
+        let chunk = NewChunk { coord: [0].as_slice().into(), data };
+        w.write_chunks(&at, &mut std::iter::once(Ok(chunk))).unwrap();
+    }
+    w.commit().unwrap();
+    eprintln!("{count} arrays in {:?}", begun.elapsed());
+    // Elements, a header and a link of each, and little else.
+    assert!(std::fs::metadata(&path).unwrap().len() < u64::from(count) * 350);
+    let file = crate::open(text).unwrap();
+    for i in [0, 1, count / 2, count - 1] {
+        let data = file.array(&format!("d{i}")).unwrap().read::<i32>(crate::Selection::all()).unwrap();
+        assert_eq!(data.data, (0..10).map(|n| n * i as i32).collect::<Vec<_>>());
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

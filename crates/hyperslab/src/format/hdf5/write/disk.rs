@@ -1,7 +1,7 @@
 //! The file as the writer sees it: one growable run of bytes, with room given out and taken back.
 
 use super::target::Target;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::hdf5::parse::{Sizes, UNDEFINED};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -167,8 +167,19 @@ impl Disk {
         }
     }
 
+    /// Offset of `length` bytes at an address, all of which are of the file.
+    fn offset(&self, address: u64, length: u64) -> Result<u64> {
+        let end = address.checked_add(length).filter(|&end| end <= self.end);
+        let offset = end.and_then(|_| self.base.checked_add(address));
+        offset.ok_or_else(|| {
+            let text = format!("{length} bytes reach beyond the end of the file at {:#x}", self.end);
+            Error::new(ErrorKind::Corrupt, text).at("HDF5 structure", address)
+        })
+    }
+
     /// Writes bytes at an address that was given out.
     pub(super) fn put(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
+        let offset = self.offset(address, bytes.len() as u64)?;
         self.written = self.written.saturating_add(bytes.len() as u64);
         let behind = self.gathered_at + self.gathered.len() as u64;
         if self.gathered.is_empty() || address != behind || self.gathered.len() + bytes.len() > GATHERED {
@@ -177,7 +188,7 @@ impl Disk {
         }
         if bytes.len() >= GATHERED {
             self.flush()?;
-            return self.target.write_at(self.base + address, bytes);
+            return self.target.write_at(offset, bytes);
         }
         self.gathered.extend_from_slice(bytes);
         Ok(())
@@ -202,15 +213,18 @@ impl Disk {
     /// Reads bytes at an address, those on their way too.
     pub(super) fn read(&mut self, address: u64, length: usize) -> Result<Vec<u8>> {
         self.flush()?;
+        // Before anything is allocated.
+        let offset = self.offset(address, length as u64)?;
         let mut bytes = vec![0; length];
-        self.target.read_into(self.base + address, &mut bytes)?;
+        self.target.read_into(offset, &mut bytes)?;
         Ok(bytes)
     }
 
     /// Changes bytes of a structure that is there.
     pub(super) fn patch(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
         self.flush()?;
-        self.target.write_at(self.base + address, bytes)
+        let offset = self.offset(address, bytes.len() as u64)?;
+        self.target.write_at(offset, bytes)
     }
 
     /// Bytes written so far.

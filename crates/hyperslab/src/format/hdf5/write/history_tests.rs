@@ -316,6 +316,83 @@ fn run(libver: Libver, track: bool, seed: u64, sessions: usize, steps: usize) {
     }
 }
 
+/// Whatever is wrong in a file, changing it is an error or done, and no panic.
+#[test]
+fn damaged_files_are_changed_or_refused() {
+    let mut history =
+        History { seed: 99, model: BTreeMap::from([(String::new(), Model::default())]), next: 0 };
+    for libver in [Libver::Earliest, Libver::V18, Libver::V110, Libver::Latest] {
+        let target = Arc::new(MemoryTarget::default());
+        let options = Hdf5Options::new().with_libver(libver).with_track_order(libver == Libver::V18);
+        history.model = BTreeMap::from([(String::new(), Model::default())]);
+        let mut writer = Hdf5Writer::create(target.clone(), options, Limits::default()).unwrap();
+        (0..60).for_each(|_| history.step(&mut writer));
+        Box::new(writer).commit().unwrap();
+        let whole = target.bytes();
+        let (mut changed, mut refused) = (0, 0);
+        for _ in 0..250 {
+            let mut bytes = whole.clone();
+            for _ in 0..1 + history.random(3) {
+                let at = history.random(bytes.len());
+                bytes[at] = match history.random(3) {
+                    0 => 0xff,
+                    1 => bytes[at] ^ 1 << history.random(8),
+                    _ => history.random(256) as u8,
+                };
+            }
+            // Checksums would find most of it.
+            reseal(&mut bytes);
+            let Ok(mut w) = Hdf5Writer::edit(Arc::new(MemoryTarget::new(bytes)), Limits::default()) else {
+                refused += 1;
+                continue;
+            };
+            let paths: Vec<String> = history.model.keys().cloned().collect();
+            for at in paths {
+                let attribute = AttributeSpec {
+                    name: Name::from("more"),
+                    dtype: DType::Integer(IntegerType::new(1, ByteOrder::Little, false)),
+                    committed: None,
+                    space: Dataspace::Scalar,
+                    content: Content::Fixed(vec![1].into()),
+                };
+                let _ = w.apply(Change::SetAttribute { object: path(&at), attribute });
+                if let Ok(layout) = w.layout(&path(&at)) {
+                    let shape = layout.shape.iter().map(|&d| d.saturating_add(5)).collect();
+                    let _ = w.apply(Change::Resize { array: path(&at), shape });
+                    let bytes = Some(vec![1; 24].into());
+                    let chunk =
+                        EncodedChunk { coord: layout.shape.iter().map(|_| 1).collect(), bytes, mask: 0 };
+                    let _ = w.write_chunks(&path(&at), vec![chunk]);
+                }
+                if history.random(4) == 0 {
+                    let to = path(&format!("{at} copied"));
+                    let _ = w.apply(Change::CopyObject { from: path(&at), to });
+                }
+                if history.random(6) == 0 {
+                    let _ = w.apply(Change::Delete { path: path(&at) });
+                }
+            }
+            match Box::new(w).commit() {
+                Ok(_) => changed += 1,
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(changed > 20 && refused > 5, "{libver:?}: {changed} changed, {refused} refused");
+    }
+}
+
+/// Renews the checksums of structures whose length is fixed, as far as their signatures are found.
+fn reseal(bytes: &mut [u8]) {
+    let lengths: [(&[u8; 4], usize); 4] = [(b"BTHD", 34), (b"FRHP", 142), (b"EAHD", 68), (b"FAHD", 24)];
+    for (signature, length) in lengths {
+        for at in crate::format::hdf5::test_space::find(bytes, signature) {
+            if (at as usize) + length + 4 <= bytes.len() {
+                crate::format::hdf5::test_space::reseal(bytes, at as usize, length);
+            }
+        }
+    }
+}
+
 #[test]
 fn random_histories_end_as_the_model_says() {
     let number = |name: &str, usual| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(usual);

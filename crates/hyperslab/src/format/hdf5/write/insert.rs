@@ -184,7 +184,7 @@ impl Tree1<'_> {
             // The neighbour on the right has another one on its left.
             let mut out = Encoder::new(self.disk.sizes());
             out.address(addresses.last().copied().unwrap_or(address));
-            self.disk.patch(right + 8, out.as_bytes())?;
+            self.disk.patch(right.saturating_add(8), out.as_bytes())?;
         }
         let at = |i: usize| addresses.get(i).copied();
         let (share, more) = (children.len() / count, children.len() % count);

@@ -81,6 +81,16 @@ impl Source for MemoryTarget {
     }
 }
 
+/// Cuts or extends to `length` bytes, if there is so much memory.
+fn grow(bytes: &mut Vec<u8>, length: usize) -> Result<()> {
+    let more = length.saturating_sub(bytes.len());
+    bytes
+        .try_reserve(more)
+        .map_err(|_| Error::limit("bytes in memory", length as u128, bytes.len() as u128))?;
+    bytes.resize(length, 0);
+    Ok(())
+}
+
 fn beyond(range: &ByteRange, length: usize) -> Error {
     Error::new(ErrorKind::Truncated, format!("{range} reaches beyond the {length} bytes of a file in memory"))
 }
@@ -90,7 +100,7 @@ impl Target for MemoryTarget {
         let end = to_usize(offset.saturating_add(bytes.len() as u64))?;
         let mut held = self.lock();
         if held.len() < end {
-            held.resize(end, 0);
+            grow(&mut held, end)?;
         }
         if let Some(place) = held.get_mut(end - bytes.len()..end) {
             place.copy_from_slice(bytes);
@@ -99,8 +109,7 @@ impl Target for MemoryTarget {
     }
 
     fn set_len(&self, length: u64) -> Result<()> {
-        self.lock().resize(to_usize(length)?, 0);
-        Ok(())
+        grow(&mut self.lock(), to_usize(length)?)
     }
 
     fn commit(&self) -> Result<()> {

@@ -11,6 +11,9 @@ use crate::format::hdf5::parse::{Cursor, UNDEFINED, lookup3};
 use crate::shape::to_usize;
 use std::collections::BTreeMap;
 
+/// The most bytes of a block of an index that is made.
+const MAX_BLOCK: u64 = 1 << 28;
+
 /// What becomes of slots: an entry, or none.
 pub(super) type Slots = BTreeMap<u64, Option<Entry>>;
 
@@ -38,6 +41,18 @@ impl<'a> Blocks<'a> {
                 }
                 Ok(place.insert(bytes))
             }
+        }
+    }
+
+    /// Fails unless the block of `length` bytes at `address` lies in the file.
+    fn check(&self, address: u64, length: u64) -> Result<()> {
+        match address.checked_add(length) {
+            Some(end) if end <= self.disk.end() => Ok(()),
+            _ => Err(Error::corrupt(
+                "block of a chunk index",
+                address,
+                "it reaches beyond the end of the file",
+            )),
         }
     }
 
@@ -140,15 +155,27 @@ pub(super) fn fixed_array(disk: &mut Disk, address: u64, filtered: bool, changes
         let prefix = head_size + bitmap + 4;
         let i = slot / page;
         let page_size = page.checked_mul(size).and_then(|n| n.checked_add(4)).ok_or_else(too_large)?;
-        let at = i.checked_mul(page_size).and_then(|n| n.checked_add(data + prefix)).ok_or_else(too_large)?;
+        let at = i
+            .checked_mul(page_size)
+            .and_then(|n| n.checked_add(data)?.checked_add(prefix))
+            .ok_or_else(too_large)?;
         let own = page.min(count - i * page);
         if set_bit(blocks.get(data, prefix)?, head_size, i)? {
+            blocks.check(at, own * size + 4)?;
             let empty = empty_entries(blocks.disk, entries, own)?;
             blocks.hold(at, empty);
         }
         patch(blocks.get(at, own * size + 4)?, (slot % page) * size, &bytes)?;
     }
     blocks.write()
+}
+
+/// Fails if a block of `length` bytes is larger than any index of use has.
+fn check_length(length: u64) -> Result<()> {
+    match length {
+        0..=MAX_BLOCK => Ok(()),
+        _ => Err(Error::limit("bytes of a block of a chunk index", length.into(), MAX_BLOCK.into())),
+    }
 }
 
 /// Sets bit `i` of the bitmap at `from`. Whether it was not set.
@@ -275,9 +302,11 @@ impl Extensible<'_> {
             let near: u64 = (0..g.near_groups).map(|g0| g.blocks(g0)).sum();
             let at = addresses + (near + u64::from(group - g.near_groups)) * self.offset();
             let blocks = g.blocks(group);
-            let bitmap = blocks * pages.div_ceil(8);
-            let length = head + self.number_size + bitmap + blocks * self.offset() + 4;
+            let bitmap = blocks.saturating_mul(pages.div_ceil(8));
+            let length = blocks.saturating_mul(self.offset()).saturating_add(bitmap);
+            let length = length.saturating_add(head + self.number_size + 4);
             let mut address = self.address(index, at)?;
+            check_length(length)?;
             if address == UNDEFINED {
                 let mut out = self.block(b"EASB");
                 out.uint(first - g.direct, self.number_size as usize).zeros(to_usize(bitmap)?);
@@ -305,6 +334,7 @@ impl Extensible<'_> {
                 }
             };
             out.uint(start, self.number_size as usize);
+            check_length(entries.saturating_mul(self.size))?;
             let page_bytes = pages * (g.page * self.size + 4);
             let length = match pages {
                 0 => {
@@ -328,8 +358,10 @@ impl Extensible<'_> {
             return Err(Error::unsupported("pages in data blocks of the index block of an extensible array"));
         };
         let page = within / g.page;
-        let place = data + prefix + page * (g.page * self.size + 4);
+        check_length(g.page.saturating_mul(self.size))?;
+        let place = data.saturating_add(prefix).saturating_add(page * (g.page * self.size + 4));
         if set_bit(self.blocks.get(owner.0, owner.1)?, bitmap, block * pages + page)? {
+            self.blocks.check(place, g.page * self.size + 4)?;
             let empty = empty_entries(self.blocks.disk, self.entries, g.page)?;
             self.blocks.hold(place, empty);
         }
