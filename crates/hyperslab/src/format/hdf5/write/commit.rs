@@ -63,6 +63,12 @@ impl Transaction {
             self.object_mut(id)?.place = Some((address, length));
         }
         for &id in &dirty {
+            if self.object(id)?.attributes_dirty {
+                self.reclaim_attributes(id)?;
+            }
+            if matches!(&self.object(id)?.body, Body::Group(group) if group.dirty) {
+                self.reclaim_links(id, false)?;
+            }
             let (prefix, messages) = self.messages(id, &located, Pass::Write)?;
             let place = self.object(id)?.place.ok_or_else(|| Error::invalid("an object without a place"))?;
             self.release_blocks(id)?;
@@ -153,6 +159,7 @@ impl Transaction {
             }
             self.load_chunks(id)?;
         }
+        self.reclaim_index(id)?;
         let chunked = self.chunked_mut(id)?;
         let chunks = std::mem::take(&mut chunked.chunks);
         let (kind, chunk) = (chunked.kind, chunked.chunk.clone());

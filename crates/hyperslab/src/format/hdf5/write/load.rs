@@ -468,6 +468,9 @@ impl Transaction {
 
     /// Gives up what an object takes, as far as that is known without reading it: its header and its elements.
     pub(super) fn release(&mut self, id: Id) -> Result<()> {
+        self.reclaim_attributes(id)?;
+        self.reclaim_links(id, true)?;
+        self.reclaim_index(id)?;
         let object = self.object(id)?;
         let mut runs = match (&object.stored, object.place) {
             (Some(stored), _) => stored.blocks.0.clone(),

@@ -31,6 +31,7 @@ mod load;
 mod local;
 mod message;
 mod object;
+mod reclaim;
 mod selection;
 mod superblock;
 mod support;
