@@ -1,6 +1,7 @@
 //! Crashes while files are written: the states that they may leave, and processes that are killed.
 
 use hyperslab::array::Item;
+use hyperslab::dtype::{ByteOrder, DType, IntegerType};
 use hyperslab::error::Result;
 use hyperslab::format::netcdf3::{self, Version};
 use hyperslab::model::write::{
@@ -8,9 +9,11 @@ use hyperslab::model::write::{
 };
 use hyperslab::model::{Dataspace, Dimension};
 use hyperslab::shape::Coord;
-use hyperslab::source::write::simulate::{Crash, Outcome, Recording};
+use hyperslab::source::write::simulate::{Crash, Fault, Outcome, Recording};
 use hyperslab::source::write::{Locking, SyncPolicy, WriteOptions};
-use hyperslab::{File, Limits, Object, Selection};
+use hyperslab::staged::{StagedArray, Values};
+use hyperslab::write::{CreateOptions, Format, Transaction};
+use hyperslab::{ErrorKind, File, Limits, Object, OpenOptions, Selection};
 use sha2::Digest;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,6 +32,31 @@ pub struct Scenario {
 pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "netcdf3", target: "a.nc", run: netcdf3 },
     Scenario { name: "netcdf3, more pages than memory", target: "a.nc", run: netcdf3_small },
+    Scenario {
+        name: "hdf5",
+        target: "a.h5",
+        run: |f, o, d| through_the_door(Format::Hdf5, &f.join("a.h5"), o, d),
+    },
+    Scenario {
+        name: "hdf5, more pages than memory",
+        target: "a.h5",
+        run: |f, o, d| through_the_door(Format::Hdf5, &f.join("a.h5"), &o.clone().with_memory(8 << 10), d),
+    },
+    Scenario {
+        name: "netcdf4",
+        target: "a.nc",
+        run: |f, o, d| through_the_door(Format::NetCdf4, &f.join("a.nc"), o, d),
+    },
+    Scenario {
+        name: "zarr2",
+        target: "a.zarr",
+        run: |f, o, d| through_the_door(Format::Zarr2, &f.join("a.zarr"), o, d),
+    },
+    Scenario {
+        name: "zarr3",
+        target: "a.zarr",
+        run: |f, o, d| through_the_door(Format::Zarr3, &f.join("a.zarr"), o, d),
+    },
 ];
 
 /// Options that take nothing from the environment.
@@ -38,11 +66,9 @@ pub fn options() -> WriteOptions {
 
 /// Everything in a file, as a hash; or why there is nothing.
 pub fn contents(path: &Path) -> String {
-    if !path.exists() {
-        return "nothing".into();
-    }
     let file = match hyperslab::open(path.to_string_lossy().as_ref()) {
         Ok(file) => file,
+        Err(e) if e.kind() == ErrorKind::NotFound && !path.exists() => return "nothing".into(),
         Err(e) => return format!("{e}"),
     };
     match told(&file) {
@@ -54,7 +80,8 @@ pub fn contents(path: &Path) -> String {
 fn told(file: &File) -> Result<String> {
     let mut text = String::new();
     let mut fault = None;
-    file.check(&mut |f| fault = Some(f.error));
+    // What a transaction that was never committed has left is no fault.
+    file.check(&mut |f| fault = Some(f.error).filter(|e| e.kind() != ErrorKind::NotYet));
     let mut walk = file.walk();
     for entry in walk.by_ref() {
         text.push_str(&format!("{}\n", entry.path));
@@ -111,7 +138,7 @@ pub fn simulate(scenario: &Scenario, crash: Crash) -> Result<Outcome> {
 }
 
 /// A path from the root.
-pub fn path(text: &str) -> ObjectPath {
+pub fn path_of(text: &str) -> ObjectPath {
     ObjectPath::parse(text).expect("a path")
 }
 
@@ -132,7 +159,7 @@ pub fn number(writer: &mut dyn HierarchyWriter, object: &str, name: &str, values
         space: Dataspace::Simple { dims: vec![count], max: vec![Some(count)] },
         content: Content::Fixed(bytes.into()),
     };
-    writer.apply(Change::SetAttribute { object: path(object), attribute })
+    writer.apply(Change::SetAttribute { object: path_of(object), attribute })
 }
 
 /// An array on dimensions of the root group.
@@ -148,13 +175,13 @@ pub fn array(
         dims => Dataspace::Simple { dims: dims.to_vec(), max: dims.iter().map(|&d| Some(d)).collect() },
     };
     let mut spec = ArraySpec::new(kind.dtype(), space);
-    spec.dimensions = dims.iter().map(|d| Some(path(d.0))).collect();
-    writer.apply(Change::CreateArray { path: path(name), spec: Box::new(spec) })
+    spec.dimensions = dims.iter().map(|d| Some(path_of(d.0))).collect();
+    writer.apply(Change::CreateArray { path: path_of(name), spec: Box::new(spec) })
 }
 
 /// Writes all elements of an array without filters, as stored, in the pieces that its writer wants.
 pub fn put(writer: &mut dyn HierarchyWriter, name: &str, all: &[u8]) -> Result<()> {
-    let layout = writer.layout(&path(name))?;
+    let layout = writer.layout(&path_of(name))?;
     let (grid, size) = (layout.grid(), layout.dtype.size());
     let mut chunks = Vec::new();
     for n in 0..layout.count()? {
@@ -170,7 +197,7 @@ pub fn put(writer: &mut dyn HierarchyWriter, name: &str, all: &[u8]) -> Result<(
         let bytes = all.get(first..first + length).expect("elements for all pieces");
         chunks.push(EncodedChunk { coord, bytes: Some(bytes.to_vec().into()), mask: 0 });
     }
-    writer.write_chunks(&path(name), chunks)
+    writer.write_chunks(&path_of(name), chunks)
 }
 
 /// Bytes that differ.
@@ -199,7 +226,7 @@ fn netcdf3(folder: &Path, options: &WriteOptions, done: &mut dyn FnMut()) -> Res
     // Records: one, then many.
     for records in [3, 60] {
         let mut w = edit()?;
-        w.apply(Change::Resize { array: path("r"), shape: vec![records, 700] })?;
+        w.apply(Change::Resize { array: path_of("r"), shape: vec![records, 700] })?;
         put(&mut w, "r", &bytes(records * 1400, 2))?;
         put(&mut w, "s", &bytes(records, 3))?;
         commit(w)?;
@@ -216,15 +243,15 @@ fn netcdf3(folder: &Path, options: &WriteOptions, done: &mut dyn FnMut()) -> Res
     }
     // Names, a further array, one that goes.
     let mut w = edit()?;
-    w.apply(Change::Rename { from: path("s"), to: path("q") })?;
+    w.apply(Change::Rename { from: path_of("s"), to: path_of("q") })?;
     commit(w)?;
     let mut w = edit()?;
     array(&mut w, "new", Type::Double, &[("t", 60)])?;
     commit(w)?;
     let mut w = edit()?;
-    w.apply(Change::Delete { path: path("r") })?;
-    w.apply(Change::Delete { path: path("new") })?;
-    w.apply(Change::Resize { array: path("q"), shape: vec![7] })?;
+    w.apply(Change::Delete { path: path_of("r") })?;
+    w.apply(Change::Delete { path: path_of("new") })?;
+    w.apply(Change::Resize { array: path_of("q"), shape: vec![7] })?;
     commit(w)?;
     // In place of the file that is there.
     let mut w = netcdf3::write::create(&file, Version::Classic, &options.clone().with_overwrite(true))?;
@@ -237,10 +264,119 @@ fn netcdf3_small(folder: &Path, options: &WriteOptions, done: &mut dyn FnMut()) 
     netcdf3(folder, &options.clone().with_memory(8 << 10), done)
 }
 
+/// Groups, arrays in chunks, attributes: made, changed in place, grown, cut, renamed, removed, and made anew.
+fn through_the_door(
+    format: Format,
+    path: &Path,
+    options: &WriteOptions,
+    done: &mut dyn FnMut(),
+) -> Result<()> {
+    let address = path.to_string_lossy().into_owned();
+    let mut new = CreateOptions::new();
+    new.write = options.clone();
+    let edit = || hyperslab::edit(address.as_str(), &OpenOptions::default(), options);
+    let mut commit = |transaction: Transaction| {
+        transaction.commit()?;
+        done();
+        Ok(())
+    };
+    let dtype = || DType::Integer(IntegerType::new(4, ByteOrder::Little, true));
+    let growing = |dims: &[u64], chunk: &[u64]| {
+        let mut spec = ArraySpec::simple(dtype(), dims).with_chunk(chunk).with_fill(&(-1i32).to_le_bytes());
+        if let Dataspace::Simple { max, .. } = &mut spec.space {
+            max[0] = None;
+        }
+        spec
+    };
+    let mut w = hyperslab::create(address.as_str(), format, &new)?;
+    w.create_group("g")?;
+    w.create_array("g/a", growing(&[20, 30], &[8, 8]))?;
+    w.create_array("b", growing(&[5], &[4]))?;
+    w.set_attribute("g", "title", "an example")?;
+    let mut staged = StagedArray::full(&[20, 30], &[8, 8], &dtype(), Some(Values::from(-1i32)))?;
+    staged.set("2:11, 3:20", Values::from(7i32))?;
+    w.write("g/a", &staged)?;
+    commit(w)?;
+    // Values of whole chunks and of parts of them.
+    let mut w = edit()?;
+    w.set("g/a", "0:12, 0:9", Values::from(5i32))?;
+    w.set_attribute("g/a", "units", "K")?;
+    commit(w)?;
+    // Rows more: one, then many.
+    for rows in [6u64, 40] {
+        let mut w = edit()?;
+        let mut staged = w.stage("b")?;
+        let before = staged.shape()[0];
+        staged.resize(&[rows])?;
+        staged.set(&*format!("{before}:"), Values::from(rows as i32))?;
+        w.write("b", &staged)?;
+        commit(w)?;
+    }
+    let mut w = edit()?;
+    let mut staged = w.stage("g/a")?;
+    staged.resize(&[9, 30])?;
+    w.write("g/a", &staged)?;
+    commit(w)?;
+    // Objects that come, move and go.
+    let mut w = edit()?;
+    w.create_array("g/c", growing(&[50], &[50]))?;
+    w.set_attribute("g/c", "text", &*"long ".repeat(200))?;
+    commit(w)?;
+    let mut w = edit()?;
+    w.apply(Change::Rename { from: path_of("g/c"), to: path_of("c") })?;
+    w.apply(Change::DeleteAttribute { object: path_of("g"), name: "title".into() })?;
+    commit(w)?;
+    let mut w = edit()?;
+    w.apply(Change::Delete { path: path_of("g") })?;
+    commit(w)?;
+    new.write.overwrite = true;
+    let mut w = hyperslab::create(address.as_str(), format, &new)?;
+    w.create_array("only", growing(&[3], &[3]))?;
+    commit(w)
+}
+
+/// Runs a scenario on a disk that fails at one of its calls, every `step`th of them, once or for good; how often, and what
+/// was then neither the last commit that had returned nor the next.
+pub fn faults(scenario: &Scenario, step: usize) -> Result<(usize, Vec<String>)> {
+    let folder = scratch("plain");
+    let target = folder.join(scenario.target);
+    let mut states = vec![contents(&target)];
+    (scenario.run)(&folder, &options().with_sync(SyncPolicy::None), &mut || states.push(contents(&target)))?;
+    let (mut count, mut wrong) = (0, Vec::new());
+    for at in (0..).step_by(step) {
+        let mut reached = false;
+        for (error, stays) in [(28, false), (28, true), (5, true)] {
+            let folder = scratch("failing");
+            let disk = Recording::new(&folder).expect("a folder is looked at");
+            let disk = disk.with_fault(Fault { at, error, stays });
+            let mut done = 0;
+            let ended =
+                (scenario.run)(&folder, &options().with_disk(Arc::new(disk.clone())), &mut || done += 1);
+            reached |= disk.calls() > at;
+            let found = contents(&folder.join(scenario.target));
+            count += 1;
+            let next = ended.is_err() && states.get(done + 1) == Some(&found);
+            if states.get(done) != Some(&found) && !next {
+                wrong.push(format!(
+                    "{}: call {at}, error {error}, for good: {stays}: {done} commits, {found}; {ended:?}",
+                    scenario.name
+                ));
+            }
+        }
+        if !reached {
+            break;
+        }
+    }
+    Ok((count, wrong))
+}
+
 /// Makes a file and edits it for ever, saying the number of each commit: for a process that will be killed.
 pub fn write_for_ever(file: &Path, anew: bool) -> Result<()> {
     use netcdf3::header::Type;
     let limits = Limits::default();
+    if let Some(format @ (Format::Hdf5 | Format::Zarr3)) = Format::of_name(&file.to_string_lossy()) {
+        return edit_for_ever(file, format, anew);
+    }
     for n in 0i32.. {
         if anew || n == 0 {
             let options = options().with_overwrite(true);
@@ -253,10 +389,45 @@ pub fn write_for_ever(file: &Path, anew: bool) -> Result<()> {
             Box::new(w).commit()?;
         } else {
             let (_, mut w) = netcdf3::write::edit(file, &options(), &limits)?;
-            w.apply(Change::Resize { array: path("r"), shape: vec![n as u64] })?;
+            w.apply(Change::Resize { array: path_of("r"), shape: vec![n as u64] })?;
             fill(&mut w, n)?;
             Box::new(w).commit()?;
         }
+        println!("{n}");
+    }
+    Ok(())
+}
+
+fn edit_for_ever(file: &Path, format: Format, anew: bool) -> Result<()> {
+    let address = file.to_string_lossy();
+    let mut new = CreateOptions::new().with_overwrite(true);
+    new.write = options().with_overwrite(true);
+    let dtype = DType::Integer(IntegerType::new(4, ByteOrder::Little, true));
+    for n in 0i32.. {
+        let rows: Vec<i32> = (0..n).collect();
+        let mut w;
+        if anew || n == 0 {
+            w = hyperslab::create(&*address, format, &new)?;
+            w.create_array("a", ArraySpec::simple(dtype.clone(), &[5000]).with_chunk(&[512]))?;
+            let mut spec = ArraySpec::simple(dtype.clone(), &[n as u64]).with_chunk(&[64]);
+            if let Dataspace::Simple { max, .. } = &mut spec.space {
+                max[0] = None;
+            }
+            w.create_array("r", spec)?;
+            w.write("a", &StagedArray::full(&[5000], &[512], &dtype, Some(Values::from(n)))?)?;
+            let mut r = StagedArray::full(&[n as u64], &[64], &dtype, None)?;
+            r.set(Selection::all(), Values::from(&rows))?;
+            w.write("r", &r)?;
+        } else {
+            w = hyperslab::edit(&*address, &OpenOptions::default(), &options())?;
+            w.set("a", Selection::all(), Values::from(n))?;
+            let mut r = w.stage("r")?;
+            r.resize(&[n as u64])?;
+            r.set(&*format!("{}:", n - 1), Values::from(n - 1))?;
+            w.write("r", &r)?;
+        }
+        w.set_attribute("/", "n", n)?;
+        w.commit()?;
         println!("{n}");
     }
     Ok(())
@@ -292,7 +463,8 @@ pub fn kills(program: &Path, count: usize, seed: u64) -> (usize, Vec<String>) {
     let folder = scratch("kills");
     let (mut wrong, mut in_commit) = (Vec::new(), 0);
     for number in 0..count {
-        let file = folder.join(format!("{number}.nc"));
+        let ending = ["nc", "h5", "zarr"][number % 3];
+        let file = folder.join(format!("{number}.{ending}"));
         let mode = if rng.chance(30) { "--anew" } else { "--edit" };
         let mut child = std::process::Command::new(program)
             .args(["--write", file.to_str().expect("a path of text"), mode])
@@ -305,18 +477,18 @@ pub fn kills(program: &Path, count: usize, seed: u64) -> (usize, Vec<String>) {
         child.stdout.take().expect("its output").read_to_string(&mut said).expect("its output is text");
         child.wait().expect("it has ended");
         let told = said.lines().filter_map(|line| line.parse::<i32>().ok()).next_back().unwrap_or(-1);
-        let journal = file.with_extension("nc.hyperslab-journal").exists();
-        in_commit += usize::from(journal);
+        let journal = file.with_extension(format!("{ending}.hyperslab-journal"));
+        in_commit += usize::from(journal.exists() || file.join(".hyperslab").exists());
         match commit_of(&file) {
             Ok(n) if n == told || n == told + 1 => {}
             Err(_) if told == -1 && !file.exists() => {}
-            Ok(n) => wrong.push(format!("{mode}: commit {told} was done, {n} is there")),
-            Err(e) => wrong.push(format!("{mode}: commit {told} was done: {e}")),
+            Ok(n) => wrong.push(format!("{ending} {mode}: commit {told} was done, {n} is there")),
+            Err(e) => wrong.push(format!("{ending} {mode}: commit {told} was done: {e}")),
         }
         // One of which nothing counts yet may stay until the next edit.
         match hyperslab::source::write::journal_state(&file, &Limits::default()) {
             Ok(None) => {}
-            _ if !file.exists() => {}
+            _ if !file.is_file() => {}
             other => wrong.push(format!("{mode}: the journal is still there: {other:?}")),
         }
     }

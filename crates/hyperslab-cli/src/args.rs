@@ -158,6 +158,8 @@ pub(crate) enum Command {
     Rm(Remove),
     /// Append rows to an array, read from the standard input.
     Append(Append),
+    /// Say what the bytes of a file are for: live, metadata, dead, and how large its chunks are.
+    Stat(Stat),
     /// Look at a store as it is: keys, lengths, bytes.
     Zmap {
         /// What to look at.
@@ -665,4 +667,17 @@ pub(crate) struct Append {
     /// FILE::/path. Rows are elements as they are stored, one after the other.
     #[arg(value_parser = address())]
     pub(crate) address: Address,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hyperslab stat ocean.h5\n  hyperslab stat --json ocean.zarr | jq .dead\n\nLive are bytes of elements, dead those that no structure leads to: deleted objects, old chunks, and what is kept free.\n`copy --repack` makes a file without them."
+)]
+pub(crate) struct Stat {
+    /// The file.
+    #[arg(value_parser = address())]
+    pub(crate) file: Address,
+    /// As one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
 }

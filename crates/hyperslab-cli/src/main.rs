@@ -19,6 +19,7 @@ mod log;
 mod ls;
 mod output;
 mod plan;
+mod stat;
 mod variable;
 mod words;
 mod zmap;
@@ -54,6 +55,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
         Command::Plan(plan) => plan::run(plan, &options, &mut out).map(|()| true),
         Command::Log(log) => log::run(log, &options, &mut out).map(|()| true),
         Command::Check(check) => check::run(check, &options, &mut out),
+        Command::Stat(stat) => stat::run(stat, &options, &mut out).map(|()| true),
         Command::Zmap { look } => zmap::run(look, &options, &mut out).map(|()| true),
         Command::Copy(copy) => copy::run(copy, &options, &mut out).map(|()| true),
         Command::Diff(diff) => diff::run(diff, &options, &mut out),

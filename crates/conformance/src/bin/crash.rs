@@ -1,17 +1,18 @@
 //! Crashes at length: see `scripts/crash`.
 
-use conformance::crash::{SCENARIOS, kills, simulate, write_for_ever};
+use conformance::crash::{SCENARIOS, faults, kills, simulate, write_for_ever};
 use hyperslab::source::write::simulate::Crash;
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "crash --states N | --kills N | --write FILE --edit|--anew";
+const USAGE: &str = "crash --states N | --kills N | --faults STEP | --write FILE --edit|--anew";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let good = match words.as_slice() {
         ["--states", n] => n.parse().is_ok_and(states),
+        ["--faults", step] => step.parse().is_ok_and(fail),
         ["--kills", n] => n.parse().is_ok_and(kill),
         ["--write", file, how] => match write_for_ever(Path::new(file), *how == "--anew") {
             Ok(()) => true,
@@ -53,6 +54,18 @@ fn states(wanted: usize) -> bool {
     }
     println!("{all} states");
     good && all >= wanted
+}
+
+/// Lets every so many-th call of each scenario fail.
+fn fail(step: usize) -> bool {
+    let mut good = true;
+    for scenario in SCENARIOS {
+        let (count, wrong) = faults(scenario, step.max(1)).expect("the scenario runs");
+        println!("{}: {count} failures of the disk: {} wrong", scenario.name, wrong.len());
+        wrong.iter().for_each(|w| println!("  {w}"));
+        good &= wrong.is_empty();
+    }
+    good
 }
 
 fn kill(count: usize) -> bool {

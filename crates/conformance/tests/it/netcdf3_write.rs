@@ -1,7 +1,7 @@
 //! Classic netCDF as we write it, read and edited by netCDF4-python, scipy and ncdump.
 
 use crate::{report, sha256};
-use conformance::crash::{array, dimension, options, path, put, scratch};
+use conformance::crash::{array, dimension, options, path_of, put, scratch};
 use conformance::rng::Rng;
 use conformance::{reference, tool};
 use hyperslab::Limits;
@@ -66,7 +66,7 @@ fn set(writer: &mut Writer, object: &str, name: &str, kind: Type, bytes: &[u8]) 
     };
     let content = Content::Fixed(bytes.to_vec().into());
     let attribute = AttributeSpec { name: name.into(), dtype, committed: None, space, content };
-    writer.apply(Change::SetAttribute { object: path(object), attribute })?;
+    writer.apply(Change::SetAttribute { object: path_of(object), attribute })?;
     Ok(value)
 }
 
@@ -120,7 +120,7 @@ impl Model {
             shape[0] = records;
             let one = shape[1..].iter().product::<u64>() as usize;
             v.bytes.extend(random_bytes(rng, v.kind, one));
-            writer.apply(Change::Resize { array: path(&v.name), shape })?;
+            writer.apply(Change::Resize { array: path_of(&v.name), shape })?;
             put(writer, &v.name, &v.bytes)?;
         }
         Ok(())
@@ -265,7 +265,7 @@ fn files_are_edited_by_netcdf4_python_and_by_us_in_turn() {
             put(&mut w, &v.name, &v.bytes).expect("values are written");
             found["variables"][&v.name][2] = json!(sha256(&v.bytes));
         }
-        w.apply(Change::Delete { path: path("added") }).expect("the variable goes");
+        w.apply(Change::Delete { path: path_of("added") }).expect("the variable goes");
         found["variables"].as_object_mut().expect("a map").remove("added");
         Box::new(w).commit().expect("the edit is committed");
         let name = format!("{number}.nc");

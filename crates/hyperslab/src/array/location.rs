@@ -196,6 +196,9 @@ impl Location {
     }
 
     fn local(path: &Path, fragment: &Fragment, options: &OpenOptions) -> Result<Location> {
+        if options.recovery == Recovery::RollBack {
+            crate::source::store::bring_back(path)?;
+        }
         let is_folder = path.is_dir();
         fragment.check_local(is_folder).context(|| path.display())?;
         if is_folder {

@@ -34,7 +34,7 @@ pub use remote::{
 };
 pub use store::{DirectoryStore, MemoryStore, Store, ZipStore, ZipWriter};
 pub use window::Window;
-pub use wrapper::{Counting, Crashing, Failing, Throttled};
+pub use wrapper::{Counting, Crashing, Failing, Throttled, Visited};
 pub use write::{SyncPolicy, WriteFile, WriteOptions};
 
 use crate::error::Result;

@@ -1,10 +1,10 @@
-//! Sources around other sources: to count what is asked, to be as slow as a network, and to fail on purpose.
+//! Sources around other sources: to count and to remember what is asked, to be as slow as a network, and to fail on purpose.
 
 use super::{ByteRange, Latency, ReadHints, Source, Traffic};
 use crate::error::{Error, ErrorKind, Result};
 use bytes::Bytes;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Counts calls, ranges and bytes.
@@ -139,6 +139,48 @@ impl Crashing {
     }
 }
 
+/// Remembers which bytes were read. It counts as being in memory, so that nobody reads more than is wanted.
+#[derive(Debug)]
+pub struct Visited {
+    inner: Arc<dyn Source>,
+    /// First byte, and the one after the last.
+    ranges: Mutex<Vec<(u64, u64)>>,
+}
+
+impl Visited {
+    /// Remembers what is read of `inner`.
+    pub fn new(inner: Arc<dyn Source>) -> Self {
+        Visited { inner, ranges: Mutex::default() }
+    }
+
+    /// What was read, in rising order: first byte, and the one after the last. No two touch.
+    pub fn ranges(&self) -> Vec<(u64, u64)> {
+        let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        merge(&mut ranges);
+        ranges.clone()
+    }
+
+    fn note(&self, wanted: &[ByteRange]) {
+        let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        ranges.extend(wanted.iter().map(|range| (range.offset, range.offset.saturating_add(range.length))));
+        // As many as there are runs in the file, about.
+        if ranges.len().is_power_of_two() {
+            merge(&mut ranges);
+        }
+    }
+}
+
+fn merge(ranges: &mut Vec<(u64, u64)>) {
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, last| {
+        let touches = next.0 <= last.1;
+        if touches {
+            last.1 = last.1.max(next.1);
+        }
+        touches
+    });
+}
+
 /// A source that does `before(self, ranges)?` before each read.
 macro_rules! wrapper {
     ($name:ident, $hints:expr, |$this:ident, $ranges:ident| $before:expr) => {
@@ -188,6 +230,8 @@ fn total(ranges: &[ByteRange]) -> u64 {
 }
 
 wrapper!(Counting, |hints| hints, |this, ranges| this.count(ranges));
+wrapper!(Visited, |hints| ReadHints { gap: 0, latency: Latency::Memory, ..hints }, |this, ranges| this
+    .note(ranges));
 wrapper!(
     Throttled,
     |_| ReadHints { gap: 256 << 10, max_merged: 8 << 20, concurrency: 16, latency: Latency::Remote },

@@ -27,7 +27,7 @@ use crate::model::write::{
 };
 use crate::source::store::ZipWriter;
 use crate::source::write::{WriteFile, WriteOptions};
-use crate::source::{ByteRange, DirectoryStore};
+use crate::source::{DirectoryStore, Neighbours, Source};
 use crate::staged::{StagedArray, Values};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -92,20 +92,25 @@ fn begin(address: &Address, options: &OpenOptions, write: &WriteOptions) -> Resu
     zarr.registry = options.registry.clone();
     let path = Location::local_path(address);
     if let Some(path) = path.as_ref().filter(|path| path.is_dir()) {
-        let store = DirectoryStore::open(path, &options.limits)?.with_locking(write.locking);
+        let store = DirectoryStore::open(path, &options.limits)?
+            .with_locking(write.locking)
+            .with_disk(write.disk.clone());
         let (before, writer) = ZarrWriter::edit(Arc::new(store), zarr)?;
         return Ok((before, Box::new(writer)));
     }
     if let Some(path) = path.as_ref().filter(|path| path.is_file()) {
         // Locked, and brought back to a whole state, before anything is read.
-        let target = WriteFile::edit(path, write)?;
-        if Superblock::find(&target)?.is_some() {
-            let writer = Hdf5Writer::edit(Arc::new(target), options.limits.clone())?;
+        let target = Arc::new(WriteFile::edit(path, write)?);
+        let head = target.read_at(0, target.len()?.min(4))?;
+        if netcdf3::Version::find(&head).is_some() {
+            let (before, writer) = netcdf3::write::edit_file(target, &options.limits)?;
+            return Ok((before, Box::new(writer)));
+        }
+        if Superblock::find(&*target)?.is_some() {
             // Its state before, whatever is written to it until the commit.
-            let Location::File(source, neighbours) = Location::open(address, options)? else {
-                return Err(Error::invalid("a file that is not one any more"));
-            };
-            let before = crate::format::open(source, neighbours, options.limits.clone())?;
+            let neighbours = Neighbours::of(path, &options.limits);
+            let before = crate::format::open(target.before(), neighbours, options.limits.clone())?;
+            let writer = Hdf5Writer::edit(target, options.limits.clone())?;
             return Ok((before, Box::new(writer)));
         }
     }
@@ -118,17 +123,7 @@ fn begin(address: &Address, options: &OpenOptions, write: &WriteOptions) -> Resu
             let (before, writer) = ZarrWriter::edit(store, zarr)?;
             Ok((before, Box::new(writer)))
         }
-        Location::File(source, _) => {
-            let head = source.read(&[ByteRange::new(0, source.len()?.min(4))])?.into_iter().next();
-            match path {
-                Some(path) if netcdf3::Version::find(&head.unwrap_or_default()).is_some() => {
-                    drop(source);
-                    let (before, writer) = netcdf3::write::edit(path, write, &options.limits)?;
-                    Ok((before, Box::new(writer)))
-                }
-                _ => Err(Error::unsupported(format_args!("editing {}", source.name()))),
-            }
-        }
+        Location::File(source, _) => Err(Error::unsupported(format_args!("editing {}", source.name()))),
     }
 }
 

@@ -30,6 +30,7 @@ impl NewDirectory {
         let name = path
             .file_name()
             .ok_or_else(|| Error::invalid(format!("{} is no name of a folder", path.display())))?;
+        bring_back(&path)?;
         if fs::symlink_metadata(&path).is_ok() && !options.overwrite {
             return Err(exists(&path));
         }
@@ -39,7 +40,7 @@ impl NewDirectory {
         let temporary = path.with_file_name(unfinished);
         fs::create_dir(&temporary)
             .map_err(|e| Error::io(format!("cannot make {}", temporary.display()), e))?;
-        let store = Arc::new(DirectoryStore::open(&temporary, limits)?);
+        let store = Arc::new(DirectoryStore::open(&temporary, limits)?.with_disk(options.disk.clone()));
         Ok(NewDirectory { path, temporary, store, options: options.clone(), published: false })
     }
 
@@ -51,18 +52,21 @@ impl NewDirectory {
     /// Gives it its name. What was there before, if it may be overwritten, goes.
     pub fn publish(mut self) -> Result<()> {
         let failed = |e| Error::io(format!("cannot give {} its name", self.path.display()), e);
-        let old = self.temporary.with_extension("replaced");
+        let disk = self.options.disk.clone();
+        let old = replaced(&self.path);
         let replaces = match fs::symlink_metadata(&self.path) {
             Ok(_) if !self.options.overwrite => return Err(exists(&self.path)),
             Ok(_) => {
-                fs::rename(&self.path, &old).map_err(failed)?;
+                // What was replaced before, and could not be removed.
+                remove(&old);
+                disk.rename(&self.path, &old).map_err(failed)?;
                 true
             }
             Err(_) => false,
         };
-        if let Err(e) = fs::rename(&self.temporary, &self.path) {
+        if let Err(e) = disk.rename(&self.temporary, &self.path) {
             if replaces {
-                let _ = fs::rename(&old, &self.path);
+                let _ = disk.rename(&old, &self.path);
             }
             return Err(failed(e));
         }
@@ -71,13 +75,38 @@ impl NewDirectory {
             && let Some(folder) = self.path.parent()
         {
             let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-            self.options.disk.sync_folder(folder).map_err(failed)?;
+            disk.sync_folder(folder).map_err(failed)?;
         }
         if replaces {
-            // A rest that cannot be removed is no reason to say that nothing was written.
-            let _ = if old.is_dir() { fs::remove_dir_all(&old) } else { fs::remove_file(&old) };
+            remove(&old);
         }
         Ok(())
+    }
+}
+
+/// Where what stood at `path` is while it is replaced.
+fn replaced(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.hyperslab-replaced"))
+}
+
+/// A rest that cannot be removed is no reason to say that nothing was written.
+fn remove(old: &Path) {
+    let _ = if old.is_dir() { fs::remove_dir_all(old) } else { fs::remove_file(old) };
+}
+
+/// Folders cannot change places in one step: where a crash came between the two, what stood at `path` gets its name back.
+pub(crate) fn bring_back(path: &Path) -> Result<()> {
+    let absent =
+        |path: &Path| fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
+    let old = replaced(path);
+    if !absent(path) || absent(&old) {
+        return Ok(());
+    }
+    match fs::rename(&old, path) {
+        // Its writer was faster.
+        Err(_) if !absent(path) => Ok(()),
+        done => done.map_err(|e| Error::io(format!("cannot give {} its name back", path.display()), e)),
     }
 }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use quick_cache::sync::Cache;
 use std::collections::HashSet;
 use std::fs::{self, Metadata};
-use std::io::{ErrorKind as IoKind, Write};
+use std::io::ErrorKind as IoKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +39,7 @@ pub struct DirectoryStore {
     inside: Cache<String, ()>,
     /// Makes comparing versions and replacing one step, for the writers of this process.
     writing: Mutex<()>,
+    disk: Arc<dyn Disk>,
     locking: Locking,
     written: AtomicU64,
 }
@@ -55,7 +56,8 @@ impl DirectoryStore {
         let inside = Cache::new(FOLDERS_KNOWN);
         let (writing, written) = (Mutex::new(()), AtomicU64::new(0));
         let locking = Locking::default();
-        Ok(DirectoryStore { path, root, limits: limits.clone(), inside, writing, locking, written })
+        let disk = Arc::new(LocalDisk);
+        Ok(DirectoryStore { path, root, limits: limits.clone(), inside, writing, locking, written, disk })
     }
 
     /// Sets how a writer keeps others out.
@@ -70,6 +72,13 @@ impl DirectoryStore {
         let path = path.as_ref();
         fs::create_dir_all(path).map_err(|e| Error::io(format!("cannot make {}", path.display()), e))?;
         DirectoryStore::open(path, limits)
+    }
+
+    /// Sets the file system, to record what is asked of it.
+    #[must_use]
+    pub fn with_disk(mut self, disk: Arc<dyn Disk>) -> Self {
+        self.disk = disk;
+        self
     }
 
     fn failed(&self, what: &str, key: &str, e: std::io::Error) -> Error {
@@ -179,15 +188,15 @@ impl DirectoryStore {
     }
 
     /// Writes `bytes` beside the file of `key`, in a folder that is made if need be.
-    fn write_beside(&self, key: &str, bytes: &[u8]) -> Result<PathBuf> {
+    fn write_beside(&self, key: &str, bytes: &[u8], durable: bool) -> Result<PathBuf> {
         let folder = key.rsplit_once('/').map_or("", |(folder, _)| folder);
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         let name = format!("{UNFINISHED}{}-{number}", std::process::id());
         let path = self.root.join(folder).join(name);
         let mut tries = 0;
-        let mut file = loop {
+        let file = loop {
             self.make_folder(folder)?;
-            match fs::File::create_new(&path) {
+            match self.disk.create(&path) {
                 Ok(file) => break file,
                 // Somebody removed the folder, as it was empty.
                 Err(e) if e.kind() == IoKind::NotFound && tries < 16 => {
@@ -197,13 +206,47 @@ impl DirectoryStore {
                 Err(e) => return Err(self.failed("write", key, e)),
             }
         };
-        match file.write_all(bytes) {
+        match file.write_at(0, bytes).and_then(|()| if durable { file.sync() } else { Ok(()) }) {
             Ok(()) => Ok(path),
             Err(e) => {
-                let _ = fs::remove_file(&path);
+                let _ = self.disk.remove(&path);
                 Err(self.failed("write", key, e))
             }
         }
+    }
+
+    /// Writes an object; `durable`: its bytes are before it has its name.
+    fn put_as(&self, key: &str, bytes: &[u8], when: &Precondition, durable: bool) -> Result<Version> {
+        check_key(key)?;
+        let unfinished = self.write_beside(key, bytes, durable)?;
+        let path = self.root.join(key);
+        let guard = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = match when {
+            Precondition::None => self.disk.rename(&unfinished, &path),
+            // Linking fails if there is something, in one step.
+            Precondition::Absent => self.disk.link(&unfinished, &path),
+            Precondition::Matches(wanted) => match self.file(key) {
+                Ok(Some((_, meta))) if version(&meta) == *wanted => self.disk.rename(&unfinished, &path),
+                Ok(_) => Err(IoKind::AlreadyExists.into()),
+                Err(e) => {
+                    let _ = self.disk.remove(&unfinished);
+                    return Err(e);
+                }
+            },
+        };
+        drop(guard);
+        if !matches!((when, &done), (Precondition::None | Precondition::Matches(_), Ok(()))) {
+            let _ = self.disk.remove(&unfinished);
+        }
+        match done {
+            Ok(()) => {}
+            Err(e) if e.kind() == IoKind::AlreadyExists && *when != Precondition::None => {
+                return Err(refused(key, when));
+            }
+            Err(e) => return Err(self.failed("write", key, e)),
+        }
+        let meta = fs::metadata(&path).map_err(|e| self.failed("look at", key, e))?;
+        Ok(version(&meta))
     }
 
     /// Looks again, the next time, whether `folder` and those above it are there.
@@ -327,41 +370,18 @@ impl Store for DirectoryStore {
     }
 
     fn put(&self, key: &str, bytes: Bytes, when: &Precondition) -> Result<Version> {
-        check_key(key)?;
-        let unfinished = self.write_beside(key, &bytes)?;
-        let path = self.root.join(key);
-        let guard = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let done = match when {
-            Precondition::None => fs::rename(&unfinished, &path),
-            // Linking fails if there is something, in one step.
-            Precondition::Absent => fs::hard_link(&unfinished, &path),
-            Precondition::Matches(wanted) => match self.file(key) {
-                Ok(Some((_, meta))) if version(&meta) == *wanted => fs::rename(&unfinished, &path),
-                Ok(_) => Err(IoKind::AlreadyExists.into()),
-                Err(e) => {
-                    let _ = fs::remove_file(&unfinished);
-                    return Err(e);
-                }
-            },
-        };
-        drop(guard);
-        if !matches!((when, &done), (Precondition::None | Precondition::Matches(_), Ok(()))) {
-            let _ = fs::remove_file(&unfinished);
-        }
-        match done {
-            Ok(()) => {}
-            Err(e) if e.kind() == IoKind::AlreadyExists && *when != Precondition::None => {
-                return Err(refused(key, when));
-            }
-            Err(e) => return Err(self.failed("write", key, e)),
-        }
-        let meta = fs::metadata(&path).map_err(|e| self.failed("look at", key, e))?;
-        Ok(version(&meta))
+        self.put_as(key, &bytes, when, false)
+    }
+
+    fn put_durable(&self, key: &str, bytes: Bytes, when: &Precondition) -> Result<Version> {
+        let version = self.put_as(key, &bytes, when, true)?;
+        self.sync(&[key.to_owned()])?;
+        Ok(version)
     }
 
     fn delete(&self, key: &str) -> Result<bool> {
         let Some((path, _)) = self.entry(key)?.filter(|(_, meta)| !meta.is_dir()) else { return Ok(false) };
-        match fs::remove_file(path) {
+        match self.disk.remove(&path) {
             Ok(()) => {
                 self.prune(key);
                 Ok(true)
@@ -389,10 +409,11 @@ impl Store for DirectoryStore {
         }
         // The disk takes many at a time as one.
         let threads = SYNCING.min(keys.len());
-        let one = |key: &String| match fs::File::open(self.root.join(key)).and_then(|file| file.sync_all()) {
-            Err(e) if !is_absence(&e) => Err(self.failed("sync", key, e)),
-            _ => Ok(()),
-        };
+        let one =
+            |key: &String| match self.disk.open(&self.root.join(key), false).and_then(|file| file.sync()) {
+                Err(e) if !is_absence(&e) => Err(self.failed("sync", key, e)),
+                _ => Ok(()),
+            };
         std::thread::scope(|scope| {
             let part = keys.len().div_ceil(threads.max(1)).max(1);
             let workers: Vec<_> =
@@ -403,7 +424,7 @@ impl Store for DirectoryStore {
         })?;
         folders.insert("");
         for folder in folders {
-            match LocalDisk.sync_folder(&self.root.join(folder)) {
+            match self.disk.sync_folder(&self.root.join(folder)) {
                 Err(e) if !is_absence(&e) => return Err(self.failed("sync", folder, e)),
                 _ => {}
             }
@@ -416,7 +437,7 @@ impl Store for DirectoryStore {
         let Some((path, _)) = self.file(from)? else { return Ok(()) };
         let folder = to.rsplit_once('/').map_or("", |(folder, _)| folder);
         self.make_folder(folder)?;
-        fs::rename(path, self.root.join(to)).map_err(|e| self.failed("write", to, e))?;
+        self.disk.rename(&path, &self.root.join(to)).map_err(|e| self.failed("write", to, e))?;
         self.prune(from);
         Ok(())
     }

@@ -16,6 +16,7 @@ mod watched;
 mod zip;
 
 pub use beside::NewDirectory;
+pub(crate) use beside::bring_back;
 pub use directory::DirectoryStore;
 pub use memory::MemoryStore;
 pub use watched::WatchedStore;
@@ -200,6 +201,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn sync(&self, keys: &[String]) -> Result<()> {
         let _ = keys;
         Ok(())
+    }
+
+    /// Puts an object that is durable when this returns, and of which no crash leaves a part under its key.
+    fn put_durable(&self, key: &str, bytes: Bytes, when: &Precondition) -> Result<Version> {
+        let version = self.put(key, bytes, when)?;
+        self.sync(&[key.to_owned()])?;
+        Ok(version)
     }
 
     /// Gives an object another key, in place of the one that has it. If there is no such object, nothing happens.

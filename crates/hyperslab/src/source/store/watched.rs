@@ -115,6 +115,10 @@ impl Store for WatchedStore {
         self.inner.sync(keys)
     }
 
+    fn put_durable(&self, key: &str, bytes: Bytes, when: &Precondition) -> Result<Version> {
+        self.inner.put_durable(key, bytes, when)
+    }
+
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.inner.rename(from, to)
     }

@@ -9,7 +9,7 @@ use crate::source::{ByteRange, Latency, ReadHints, Source, past_end};
 use bytes::Bytes;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Names that are tried for a file that is being written.
 const NAMES: u32 = 1000;
@@ -105,9 +105,10 @@ impl WriteFile {
         &self.path
     }
 
-    /// The bytes as they were at the last commit, or when it was opened, whatever is written meanwhile.
+    /// The bytes as they were at the last commit, or when it was opened, whatever is written meanwhile. Reading them fails
+    /// with [`ErrorKind::Changed`] once the file is no longer held to be written: it may be another one then.
     pub fn before(self: &Arc<Self>) -> Arc<dyn Source> {
-        Arc::new(Before(self.clone()))
+        Arc::new(Before { file: Arc::downgrade(self), name: self.name() })
     }
 
     /// `length` bytes from `offset` as they are now.
@@ -345,20 +346,33 @@ impl Source for WriteFile {
     }
 }
 
-/// A file that is written, as it was before.
+/// A file that is written, as it was before. Does not keep it locked.
 #[derive(Debug)]
-struct Before(Arc<WriteFile>);
+struct Before {
+    file: Weak<WriteFile>,
+    name: String,
+}
+
+impl Before {
+    fn file(&self) -> Result<Arc<WriteFile>> {
+        self.file.upgrade().ok_or_else(|| {
+            let text = format!("the transaction on {} is over", self.name);
+            Error::new(ErrorKind::Changed, text).hint("open it again")
+        })
+    }
+}
 
 impl Source for Before {
     fn len(&self) -> Result<u64> {
-        Ok(self.0.lock().edit.length_before())
+        Ok(self.file()?.lock().edit.length_before())
     }
 
     fn read(&self, ranges: &[ByteRange]) -> Result<Vec<Bytes>> {
+        let length = self.len()?;
         let one = |range: &ByteRange| {
             // Nothing is allocated that is not there.
-            if range.end().is_none_or(|end| self.len().is_ok_and(|length| end > length)) {
-                return Err(past_end(*range, self.len()?));
+            if range.end().is_none_or(|end| end > length) {
+                return Err(past_end(*range, length));
             }
             let mut buffer = vec![0; to_usize(range.length)?];
             self.read_into(range.offset, &mut buffer)?;
@@ -368,7 +382,8 @@ impl Source for Before {
     }
 
     fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        let state = self.0.lock();
+        let file = self.file()?;
+        let state = file.lock();
         let range = ByteRange::new(offset, buffer.len() as u64);
         match range.end() {
             Some(end) if end <= state.edit.length_before() => state.edit.read_before(offset, buffer),
@@ -377,14 +392,14 @@ impl Source for Before {
     }
 
     fn hints(&self) -> ReadHints {
-        self.0.hints()
+        ReadHints { gap: 4 << 10, max_merged: 1 << 20, concurrency: 1, latency: Latency::Local }
     }
 
     fn id(&self) -> Result<String> {
-        Ok(format!("before:{}:{:p}", self.0.path.display(), self.0))
+        Ok(format!("before:{}:{:p}", self.name, self.file.as_ptr()))
     }
 
     fn name(&self) -> String {
-        self.0.name()
+        self.name.clone()
     }
 }

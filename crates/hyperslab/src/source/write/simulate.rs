@@ -213,8 +213,10 @@ impl DiskFile for RecordedFile {
         let done =
             self.call(Call::Write(self.id, offset, bytes.into()), || self.inner.write_at(offset, bytes));
         if done.is_err() {
-            // A write that fails may have got somewhere.
-            self.inner.write_at(offset, bytes.get(..bytes.len() / 2).unwrap_or_default())?;
+            // A write that fails may have got somewhere, by whole sectors.
+            let end = (offset + bytes.len() as u64 / 2) / SECTOR as u64 * SECTOR as u64;
+            let part = end.saturating_sub(offset) as usize;
+            self.inner.write_at(offset, bytes.get(..part).unwrap_or_default())?;
         }
         done
     }
@@ -354,8 +356,13 @@ fn name(names: &mut BTreeMap<PathBuf, Id>, call: &Call) {
         Call::Create(path, id) => drop(names.insert(path.clone(), *id)),
         Call::Remove(path) => drop(names.remove(path)),
         Call::Rename(from, to) => {
-            if let Some(id) = names.remove(from) {
-                names.insert(to.clone(), id);
+            // A file, or everything in a folder.
+            let moved: Vec<PathBuf> = names.keys().filter(|path| path.starts_with(from)).cloned().collect();
+            for path in moved {
+                if let (Some(id), Ok(rest)) = (names.remove(&path), path.strip_prefix(from)) {
+                    let path = if rest.as_os_str().is_empty() { to.clone() } else { to.join(rest) };
+                    names.insert(path, id);
+                }
             }
         }
         Call::Link(from, to) => {

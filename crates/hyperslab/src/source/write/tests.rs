@@ -151,7 +151,10 @@ fn random_edits_are_those_of_a_vector_of_bytes() {
         }
         file.commit().unwrap();
         assert!(fs::read(&path).unwrap() == model, "{round}");
-        drop((file, before));
+        drop(file);
+        // It may be another one by now, and is not locked any more.
+        assert_eq!(before.len().unwrap_err().kind(), ErrorKind::Changed);
+        drop(WriteFile::edit(&path, &options).unwrap());
         assert!(fs::read(&path).unwrap() == model, "{round}");
         assert_eq!(names(folder.path()), ["a"]);
     }

@@ -214,19 +214,19 @@ impl Stage {
                 // What was read and is not changed decided what was written, too: documents above all.
                 changes.keys().try_for_each(|key| store.check(key))?;
                 let intent = intent(changes);
-                store.put(INTENT, intent.to_string().into(), &Precondition::Absent).map_err(|e| {
-                    match e.kind() {
-                        ErrorKind::AlreadyExists => {
-                            let text = "another transaction is being committed at the same time";
-                            Error::new(ErrorKind::Changed, text)
-                                .hint("open the store again and make the change anew")
-                        }
-                        _ => e,
+                let bytes = intent.to_string().into();
+                let put = match full {
+                    true => store.put_durable(INTENT, bytes, &Precondition::Absent),
+                    false => store.put(INTENT, bytes, &Precondition::Absent),
+                };
+                put.map_err(|e| match e.kind() {
+                    ErrorKind::AlreadyExists => {
+                        let text = "another transaction is being committed at the same time";
+                        Error::new(ErrorKind::Changed, text)
+                            .hint("open the store again and make the change anew")
                     }
+                    _ => e,
                 })?;
-                if full {
-                    store.sync(&[INTENT.to_owned()])?;
-                }
                 // It has happened; from here on it can only be finished.
                 self.done = true;
                 carry_out(&*store, &intent, full).map_err(|e| {
