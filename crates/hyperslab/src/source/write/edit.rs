@@ -271,7 +271,7 @@ impl Edit {
             let at = offset.saturating_add(done as u64);
             let rest = bytes.get(done..).unwrap_or_default();
             let page = at / PAGE;
-            if at % PAGE == 0 && rest.len() as u64 >= PAGE {
+            if at.is_multiple_of(PAGE) && rest.len() as u64 >= PAGE {
                 let whole = rest.get(..PAGE as usize).unwrap_or_default();
                 self.pages.insert(page, whole.into());
                 done += PAGE as usize;
@@ -294,7 +294,7 @@ impl Edit {
         if length < self.length {
             self.pages.split_off(&length.div_ceil(PAGE));
             self.written.split_off(&length.div_ceil(PAGE));
-            if length % PAGE != 0 {
+            if !length.is_multiple_of(PAGE) {
                 let page = self.page(length / PAGE)?;
                 page.get_mut((length % PAGE) as usize..).unwrap_or_default().fill(0);
             }
