@@ -160,6 +160,8 @@ pub(crate) enum Command {
     Append(Append),
     /// Say what the bytes of a file are for: live, metadata, dead, and how large its chunks are.
     Stat(Stat),
+    /// Make a file of CDL, the text that dump prints, as ncgen does.
+    Create(Create),
     /// Look at a store as it is: keys, lengths, bytes.
     Zmap {
         /// What to look at.
@@ -680,4 +682,25 @@ pub(crate) struct Stat {
     /// As one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hyperslab create ocean.cdl -o ocean.nc                  the kind that _Format says, or the least that holds it\n  hyperslab create ocean.cdl -o ocean.zarr                by the name: Zarr 3\n  hyperslab dump a.nc | hyperslab create - -o b.nc --kind netcdf4"
+)]
+pub(crate) struct Create {
+    /// The text; - for the standard input.
+    #[arg(value_parser = address(), value_name = "FILE.cdl")]
+    pub(crate) file: Address,
+    /// The file to make. It is there when it is complete.
+    #[arg(short, long, value_parser = address(), value_name = "OUT")]
+    pub(crate) output: Address,
+    /// Its format: hdf5, netcdf4, netcdf3, cdf2, cdf5, zarr2, zarr3, nczarr. By default the ending of the name tells
+    /// (.zarr, .nczarr, .h5, .nc4, .nc3), else the attribute _Format, else it is the first of netcdf3, cdf2, cdf5 and
+    /// netcdf4 that holds everything.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) kind: Option<String>,
+    /// Take the place of what is there.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
 }

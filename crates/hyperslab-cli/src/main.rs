@@ -7,6 +7,7 @@ mod args;
 mod check;
 mod codecs;
 mod copy;
+mod create;
 mod describe;
 mod diff;
 mod dump;
@@ -56,6 +57,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
         Command::Log(log) => log::run(log, &options, &mut out).map(|()| true),
         Command::Check(check) => check::run(check, &options, &mut out),
         Command::Stat(stat) => stat::run(stat, &options, &mut out).map(|()| true),
+        Command::Create(create) => create::run(create, &options).map(|()| true),
         Command::Zmap { look } => zmap::run(look, &options, &mut out).map(|()| true),
         Command::Copy(copy) => copy::run(copy, &options, &mut out).map(|()| true),
         Command::Diff(diff) => diff::run(diff, &options, &mut out),

@@ -56,8 +56,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "write",
         &[
-            "error", "limits", "shape", "json", "dtype", "select", "source", "codec", "model", "format",
-            "plan", "exec", "array", "staged",
+            "error",
+            "limits",
+            "shape",
+            "json",
+            "dtype",
+            "select",
+            "source",
+            "codec",
+            "model",
+            "format",
+            "convention",
+            "plan",
+            "exec",
+            "array",
+            "staged",
         ],
     ),
     // Whole files from one format to another.

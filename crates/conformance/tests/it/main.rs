@@ -1,6 +1,7 @@
 //! hyperslab against the reference libraries. One program, so that it links once.
 
 mod cdl;
+mod cdl_create;
 mod check;
 mod conversion;
 mod corpus;

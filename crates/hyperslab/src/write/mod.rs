@@ -1,6 +1,7 @@
 //! Writing: new files of any format, and edits of files that are there. All of it is a [`Transaction`], of which nothing is
 //! seen before it is committed.
 
+mod cdl;
 mod elements;
 mod fit;
 mod format;
@@ -10,6 +11,7 @@ mod staged;
 #[cfg(test)]
 mod tests;
 
+pub use cdl::Cdl;
 pub use fit::Fit;
 pub use format::{CreateOptions, Format};
 

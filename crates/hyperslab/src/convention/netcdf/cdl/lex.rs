@@ -1,6 +1,7 @@
 //! Words of CDL, each with its line and column.
 
 use crate::error::{Error, Result};
+use std::borrow::Cow;
 
 /// A word.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,18 +27,71 @@ const SECTIONS: [&str; 5] = ["dimensions", "variables", "types", "data", "group"
 /// Characters that stand in names only behind a backslash.
 const SPECIAL: &str = " !\"#$%&'()*,:;<=>?[]\\^`{|}~";
 
+/// The text of a file, to be taken apart.
+pub(super) struct Text<'a> {
+    text: Cow<'a, str>,
+    /// Whether each character stands for one byte: CDL is UTF-8, but `ncdump` prints whatever bytes a file has.
+    is_bytes: bool,
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Text<'a> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => {
+                Text { text: Cow::Borrowed(text.strip_prefix('\u{feff}').unwrap_or(text)), is_bytes: false }
+            }
+            Err(_) => {
+                let text = bytes.iter().map(|&b| char::from(b)).collect();
+                Text { text: Cow::Owned(text), is_bytes: true }
+            }
+        }
+    }
+}
+
 #[derive(Clone)]
 pub(super) struct Lexer<'a> {
     text: &'a str,
+    is_bytes: bool,
     at: usize,
 }
 
 impl<'a> Lexer<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Result<Lexer<'a>> {
-        let text = std::str::from_utf8(bytes).map_err(|e| {
-            Error::invalid(format!("byte {}: CDL is UTF-8, and this is not", e.valid_up_to()))
-        })?;
-        Ok(Lexer { text: text.strip_prefix('\u{feff}').unwrap_or(text), at: 0 })
+    pub(super) fn new(text: &'a Text<'_>) -> Lexer<'a> {
+        Lexer { text: &text.text, is_bytes: text.is_bytes, at: 0 }
+    }
+
+    /// Adds a character of the text to bytes.
+    fn push(&self, c: char, out: &mut Vec<u8>) {
+        match u8::try_from(u32::from(c)) {
+            Ok(byte) if self.is_bytes => out.push(byte),
+            _ => out.extend(c.encode_utf8(&mut [0; 4]).bytes()),
+        }
+    }
+
+    /// A name without its backslashes; `\%41` is the byte 0x41.
+    fn unescaped(&self, at: usize, word: &str) -> Result<String> {
+        let mut out = Vec::with_capacity(word.len());
+        let mut rest = word;
+        while let Some(c) = rest.chars().next() {
+            rest = rest.get(c.len_utf8()..).unwrap_or("");
+            if c != '\\' {
+                self.push(c, &mut out);
+                continue;
+            }
+            let code = rest.strip_prefix('%').and_then(|r| u8::from_str_radix(r.get(..2)?, 16).ok());
+            match (code, rest.chars().next()) {
+                (Some(byte), _) => {
+                    out.push(byte);
+                    rest = rest.get(3..).unwrap_or("");
+                }
+                (None, Some(c)) => {
+                    self.push(c, &mut out);
+                    rest = rest.get(c.len_utf8()..).unwrap_or("");
+                }
+                (None, None) => {}
+            }
+        }
+        String::from_utf8(out).map_err(|_| self.wrong(at, "a name that is not UTF-8"))
     }
 
     fn rest(&self) -> &'a str {
@@ -50,9 +104,7 @@ impl<'a> Lexer<'a> {
 
     /// An error at a place in the text.
     pub(super) fn wrong(&self, at: usize, what: impl std::fmt::Display) -> Error {
-        let before = self.text.get(..at).unwrap_or(self.text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
+        let (line, column) = line_and_column(self.text, at);
         Error::invalid(format!("line {line}, column {column}: {what}"))
     }
 
@@ -61,8 +113,9 @@ impl<'a> Lexer<'a> {
         let length =
             self.rest().find('{').ok_or_else(|| self.wrong(self.at, "a { is missing behind the name"))?;
         let name = self.rest().get(..length).unwrap_or("").trim().to_owned();
+        let name = self.unescaped(self.at, &name);
         self.at += length;
-        Ok(unescaped(&name))
+        name
     }
 
     /// Passes over blanks and comments.
@@ -112,7 +165,7 @@ impl<'a> Lexer<'a> {
                         self.at += 1;
                         Token::Section(section)
                     }
-                    _ => Token::Name(unescaped(word), plain),
+                    _ => Token::Name(self.unescaped(start, word)?, plain),
                 }
             }
         };
@@ -132,7 +185,7 @@ impl<'a> Lexer<'a> {
                 return Ok(out);
             }
             if c != '\\' {
-                out.extend(c.encode_utf8(&mut [0; 4]).bytes());
+                self.push(c, &mut out);
                 continue;
             }
             let escape = self.peek().ok_or_else(|| open(self))?;
@@ -165,7 +218,7 @@ impl<'a> Lexer<'a> {
                 '\n' => continue,
                 other => other,
             };
-            out.extend(plain.encode_utf8(&mut [0; 4]).bytes());
+            self.push(plain, &mut out);
         }
     }
 
@@ -217,12 +270,17 @@ impl<'a> Lexer<'a> {
                 None => i128::from_str_radix(digits, if octal { 8 } else { 10 }),
             };
             let value = value.map_err(|_| bad())?;
+            if negative && value == 0 && kind.is_none() {
+                // Floating-point numbers have a zero of each sign.
+                return Ok(Token::Double(-0.0));
+            }
             return Ok(Token::Integer(if negative { -value } else { value }, kind));
         }
         let single = lower.strip_suffix('f');
         let number = single.or_else(|| lower.strip_suffix('d')).unwrap_or(&lower);
         let starts = number.starts_with(|c: char| c.is_ascii_digit() || c == '.');
         let value: f64 = number.parse().ok().filter(|_| starts).ok_or_else(bad)?;
+        let value = if value.is_infinite() { largest(number).ok_or_else(bad)? } else { value };
         let token = match single {
             // Rounded once.
             Some(number) => Token::Single(number.parse().map_err(|_| bad())?),
@@ -230,6 +288,63 @@ impl<'a> Lexer<'a> {
         };
         Ok(if negative { negated(token) } else { token })
     }
+}
+
+fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
+    (before.matches('\n').count() + 1, column)
+}
+
+/// Where each constant of a statement begins, from `at` on.
+fn constants(text: &Text<'_>, at: usize) -> impl Iterator<Item = usize> {
+    let mut lexer = Lexer { at, ..Lexer::new(text) };
+    std::iter::from_fn(move || {
+        loop {
+            match lexer.next() {
+                Ok((_, Token::Mark(';') | Token::End)) | Err(_) => return None,
+                Ok((_, Token::Mark(_) | Token::Section(_))) => {}
+                Ok((start, _)) => return Some(start),
+            }
+        }
+    })
+}
+
+/// Line and column of the `n`-th constant from `at` on.
+pub(super) fn place(text: &[u8], at: usize, n: usize) -> (usize, usize) {
+    let text = Text::new(text);
+    let found = constants(&text, at).take(n.saturating_add(1)).last().unwrap_or(at);
+    line_and_column(&text.text, found)
+}
+
+/// Of each constant from `at` on, whether it goes on with the one before: as `ncdump` breaks rows of characters behind
+/// a newline, on a line that is indented further than that on which the row begins.
+pub(super) fn continued(text: &[u8], at: usize) -> Vec<bool> {
+    const DEEPER: &str = "\\n\",\n    ";
+    let text = Text::new(text);
+    let indent = |at: usize| {
+        let line = text.text.get(..at).unwrap_or("").rsplit('\n').next().unwrap_or("");
+        line.len() - line.trim_start_matches(' ').len()
+    };
+    let mut row = at;
+    let mut all = Vec::new();
+    for start in constants(&text, at) {
+        let before = text.text.get(..start).unwrap_or("");
+        let goes_on = before.ends_with(DEEPER) && indent(row) < 4;
+        if !goes_on {
+            row = start;
+        }
+        all.push(goes_on);
+    }
+    all
+}
+
+/// The largest number, if this is that one rounded up to fewer digits, as `ncdump` prints it.
+fn largest(number: &str) -> Option<f64> {
+    let (mantissa, _) = number.split_once('e')?;
+    let digits = mantissa.chars().filter(char::is_ascii_digit).count();
+    let printed = format!("{:.*e}", digits.checked_sub(1)?, f64::MAX);
+    (printed == number.replace("e+", "e")).then_some(f64::MAX)
 }
 
 fn negated(token: Token) -> Token {
@@ -279,30 +394,4 @@ fn word(text: &str) -> Option<&str> {
     // A comment ends a word, a single slash is a part of a path.
     let word = word.get(..word.find("//").or_else(|| word.find("/*")).unwrap_or(word.len()))?;
     Some(word).filter(|word| !word.is_empty())
-}
-
-/// A name without its backslashes; `\%41` is the byte 0x41.
-fn unescaped(word: &str) -> String {
-    let mut out = Vec::with_capacity(word.len());
-    let mut rest = word;
-    while let Some(c) = rest.chars().next() {
-        rest = rest.get(c.len_utf8()..).unwrap_or("");
-        if c != '\\' {
-            out.extend(c.encode_utf8(&mut [0; 4]).bytes());
-            continue;
-        }
-        let code = rest.strip_prefix('%').and_then(|r| u8::from_str_radix(r.get(..2)?, 16).ok());
-        match (code, rest.chars().next()) {
-            (Some(byte), _) => {
-                out.push(byte);
-                rest = rest.get(3..).unwrap_or("");
-            }
-            (None, Some(c)) => {
-                out.extend(c.encode_utf8(&mut [0; 4]).bytes());
-                rest = rest.get(c.len_utf8()..).unwrap_or("");
-            }
-            (None, None) => {}
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }

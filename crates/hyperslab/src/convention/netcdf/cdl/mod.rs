@@ -1,7 +1,7 @@
 //! CDL, the text form of netCDF files: from text to a model, with no file involved.
 //!
 //! The language is that of `ncgen`, which `ncdump` and `hyperslab dump` write: types, dimensions, variables, attributes,
-//! data and groups. Special attributes (`_FillValue`, `_ChunkSizes`, …) are attributes like others here; whether a value
+//! data and groups. Each part knows where it stands, in bytes. Special attributes (`_FillValue`, `_ChunkSizes`, …) are attributes like others here; whether a value
 //! fits its type is for whoever writes a file of it.
 
 mod lex;
@@ -34,8 +34,8 @@ pub struct Group {
     pub variables: Vec<Variable>,
     /// Its own attributes.
     pub attributes: Vec<Attribute>,
-    /// Values by the variable, which may be named by a path.
-    pub data: Vec<(String, Vec<Item>)>,
+    /// Values of variables.
+    pub data: Vec<Data>,
     /// Groups in it.
     pub groups: Vec<Group>,
 }
@@ -45,6 +45,8 @@ pub struct Group {
 pub enum UserType {
     /// Named values of an integer type.
     Enum {
+        /// Where it stands.
+        at: usize,
         /// Its name.
         name: String,
         /// Type of the values.
@@ -54,6 +56,8 @@ pub enum UserType {
     },
     /// Bytes without meaning.
     Opaque {
+        /// Where it stands.
+        at: usize,
         /// Its name.
         name: String,
         /// Their number.
@@ -61,6 +65,8 @@ pub enum UserType {
     },
     /// Sequences of any length.
     VarLen {
+        /// Where it stands.
+        at: usize,
         /// Its name.
         name: String,
         /// Type of an element.
@@ -68,6 +74,8 @@ pub enum UserType {
     },
     /// Named members.
     Compound {
+        /// Where it stands.
+        at: usize,
         /// Its name.
         name: String,
         /// Name, type and extents of each.
@@ -85,6 +93,16 @@ impl UserType {
             | UserType::Compound { name, .. } => name,
         }
     }
+
+    /// Where it stands in the text.
+    pub fn at(&self) -> usize {
+        match self {
+            UserType::Enum { at, .. }
+            | UserType::Opaque { at, .. }
+            | UserType::VarLen { at, .. }
+            | UserType::Compound { at, .. } => *at,
+        }
+    }
 }
 
 /// A named extent.
@@ -94,6 +112,8 @@ pub struct Dimension {
     pub name: String,
     /// Its length; `None`: unlimited.
     pub length: Option<u64>,
+    /// Where it stands.
+    pub at: usize,
 }
 
 /// A variable.
@@ -107,6 +127,8 @@ pub struct Variable {
     pub dimensions: Vec<String>,
     /// Its attributes.
     pub attributes: Vec<Attribute>,
+    /// Where it stands.
+    pub at: usize,
 }
 
 /// An attribute.
@@ -118,6 +140,19 @@ pub struct Attribute {
     pub kind: Option<String>,
     /// Its values.
     pub values: Vec<Item>,
+    /// Where these begin.
+    pub at: usize,
+}
+
+/// Values of a variable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Data {
+    /// Its name, or its path.
+    pub variable: String,
+    /// Its values.
+    pub values: Vec<Item>,
+    /// Where these begin.
+    pub at: usize,
 }
 
 /// A value, or a list of values.
@@ -145,7 +180,19 @@ pub enum Item {
     List(Vec<Item>),
 }
 
-/// Reads CDL.
+/// Line and column of the `n`-th value, braces not counted, of those that begin at byte `at` of the text: what `at` of the
+/// parts of a [`Dataset`] is for. Of a place behind the last value, that of the last.
+pub fn place(text: &[u8], at: usize, n: usize) -> (usize, usize) {
+    lex::place(text, at, n)
+}
+
+/// Of each value from byte `at` of the text on, whether it goes on with the one before: a row of characters with a newline
+/// in it, which `ncdump` prints as several texts.
+pub(crate) fn continued(text: &[u8], at: usize) -> Vec<bool> {
+    lex::continued(text, at)
+}
+
+/// Reads CDL: UTF-8, or any other bytes between quotes.
 ///
 /// Fails with [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument), line and column where the text is not CDL,
 /// and at the limit of nesting. Memory is a small multiple of the length of the text.

@@ -1,7 +1,7 @@
 //! From words to the model: one function for each rule of the grammar.
 
-use super::lex::{Lexer, Token};
-use super::{Attribute, Dataset, Dimension, Group, Item, UserType, Variable};
+use super::lex::{Lexer, Text, Token};
+use super::{Attribute, Data, Dataset, Dimension, Group, Item, UserType, Variable};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use std::collections::{HashMap, HashSet};
@@ -22,7 +22,8 @@ struct Parser<'a> {
 }
 
 pub(super) fn dataset(text: &[u8], limits: &Limits) -> Result<Dataset> {
-    let mut lexer = Lexer::new(text)?;
+    let text = Text::new(text);
+    let mut lexer = Lexer::new(&text);
     match lexer.next()? {
         (_, Token::Name(word, true)) if word.eq_ignore_ascii_case("netcdf") => {}
         (at, _) => return Err(lexer.wrong(at, "CDL begins with the word netcdf")),
@@ -59,6 +60,12 @@ impl Parser<'_> {
 
     fn is(&self, mark: char) -> bool {
         self.token == Token::Mark(mark)
+    }
+
+    /// Whether what comes is an attribute of the group, which may follow types too.
+    fn is_attribute(&mut self) -> Result<bool> {
+        let is_typed = matches!(self.token, Token::Name(..));
+        Ok(self.is(':') || is_typed && self.lexer.clone().next()?.1 == Token::Mark(':'))
     }
 
     /// Takes a mark if it is there.
@@ -124,7 +131,7 @@ impl Parser<'_> {
                 }
                 _ => {}
             }
-            if section == Section::Types && !self.is(':') {
+            if section == Section::Types && !self.is_attribute()? {
                 let user = self.user_type()?;
                 self.types.insert(user.name().to_owned());
                 group.types.push(user);
@@ -169,14 +176,14 @@ impl Parser<'_> {
             if self.take(':')? {
                 return self.of_variable(at, &second, Some(first), group, places);
             }
-            return self.variables(first, second, group, places);
+            return self.variables(first, (at, second), group, places);
         }
         match section {
-            Section::Dimensions => self.dimensions(first, group),
+            Section::Dimensions => self.dimensions(at, first, group),
             Section::Data => {
                 self.expect('=')?;
-                let values = self.items(0)?;
-                group.data.push((first, values));
+                let at = self.at;
+                group.data.push(Data { variable: first, values: self.items(0)?, at });
                 Ok(())
             }
             _ => Err(self.lexer.wrong(at, format!("{first} is no declaration"))),
@@ -206,11 +213,12 @@ impl Parser<'_> {
     fn attribute(&mut self, kind: Option<String>) -> Result<Attribute> {
         let name = self.name("an attribute")?;
         self.expect('=')?;
-        Ok(Attribute { name, kind, values: self.items(0)? })
+        let at = self.at;
+        Ok(Attribute { name, kind, values: self.items(0)?, at })
     }
 
-    fn dimensions(&mut self, first: String, group: &mut Group) -> Result<()> {
-        let mut name = first;
+    fn dimensions(&mut self, at: usize, first: String, group: &mut Group) -> Result<()> {
+        let (mut at, mut name) = (at, first);
         loop {
             self.expect('=')?;
             let unlimited =
@@ -222,12 +230,14 @@ impl Parser<'_> {
                 Some(self.size("the length of a dimension")?)
             };
             if group.dimensions.iter().any(|d| d.name == name) {
-                return Err(self.wrong(format!("{name} is a dimension of this group already")));
+                let what = format!("{name} is a dimension of this group already");
+                return Err(self.lexer.wrong(at, what));
             }
-            group.dimensions.push(Dimension { name, length });
+            group.dimensions.push(Dimension { name, length, at });
             if !self.take(',')? {
                 return Ok(());
             }
+            at = self.at;
             name = self.name("a dimension")?;
         }
     }
@@ -235,11 +245,11 @@ impl Parser<'_> {
     fn variables(
         &mut self,
         kind: String,
-        first: String,
+        first: (usize, String),
         group: &mut Group,
         places: &mut HashMap<String, usize>,
     ) -> Result<()> {
-        let mut name = first;
+        let (mut at, mut name) = first;
         loop {
             let mut dimensions = Vec::new();
             if self.take('(')? {
@@ -252,24 +262,27 @@ impl Parser<'_> {
                 self.expect(')')?;
             }
             if places.insert(name.clone(), group.variables.len()).is_some() {
-                return Err(self.wrong(format!("{name} is a variable of this group already")));
+                let what = format!("{name} is a variable of this group already");
+                return Err(self.lexer.wrong(at, what));
             }
             let kind = kind.clone();
-            group.variables.push(Variable { name, kind, dimensions, attributes: Vec::new() });
+            group.variables.push(Variable { name, kind, dimensions, attributes: Vec::new(), at });
             if !self.take(',')? {
                 return Ok(());
             }
+            at = self.at;
             name = self.name("a variable")?;
         }
     }
 
     fn user_type(&mut self) -> Result<UserType> {
+        let at = self.at;
         let first = self.name("a type")?;
         match first.as_str() {
             "opaque" if self.take('(')? => {
                 let size = self.size("the size of an opaque type")?;
                 self.expect(')')?;
-                Ok(UserType::Opaque { size, name: self.name("a type")? })
+                Ok(UserType::Opaque { at, size, name: self.name("a type")? })
             }
             "compound" | "struct" | "structure" => {
                 let name = self.name("a type")?;
@@ -279,12 +292,12 @@ impl Parser<'_> {
                     self.fields(&mut fields)?;
                     self.expect(';')?;
                 }
-                Ok(UserType::Compound { name, fields })
+                Ok(UserType::Compound { at, name, fields })
             }
             _ if self.take('(')? => {
                 self.expect('*')?;
                 self.expect(')')?;
-                Ok(UserType::VarLen { base: first, name: self.name("a type")? })
+                Ok(UserType::VarLen { at, base: first, name: self.name("a type")? })
             }
             _ if self.token == Token::Name("enum".into(), true) => {
                 self.step()?;
@@ -304,7 +317,7 @@ impl Parser<'_> {
                     }
                 }
                 self.expect('}')?;
-                Ok(UserType::Enum { name, base: first, members })
+                Ok(UserType::Enum { at, name, base: first, members })
             }
             _ => Err(self.wrong("not a type: enum, compound, opaque(size) or base(*) is expected")),
         }
@@ -374,7 +387,16 @@ impl Parser<'_> {
             Token::Opaque(bytes) => Item::Opaque(bytes),
             Token::Name(word, true) if word == "_" => Item::Fill,
             Token::Name(word, true) if word == "NIL" => Item::Nil,
-            Token::Name(word, _) => Item::Name(word),
+            Token::Name(mut word, _) => {
+                // ncdump does not escape the blanks in names of members.
+                while let Token::Name(..) = self.token {
+                    if let Token::Name(more, _) = self.step()? {
+                        word.push(' ');
+                        word.push_str(&more);
+                    }
+                }
+                Item::Name(word)
+            }
             _ => return Err(self.wrong("a value is missing here")),
         })
     }

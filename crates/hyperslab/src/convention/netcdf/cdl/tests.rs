@@ -1,4 +1,4 @@
-use super::{Dataset, Item, UserType, parse};
+use super::{Dataset, Item, UserType, parse, place};
 use crate::error::{ErrorKind, Result};
 use crate::limits::Limits;
 
@@ -66,9 +66,17 @@ group: g {
     assert_eq!(root.variables[3].attributes[0].values, [Item::Integer(1, Some("short"))]);
     let kinds: Vec<_> = root.attributes.iter().map(|a| a.kind.as_deref()).collect();
     assert_eq!(kinds, [None, Some("string"), Some("pair")]);
-    assert_eq!(root.data[0].1[1], Item::Fill);
-    assert_eq!(root.data[1].0, "/g/u");
+    assert_eq!(root.data[0].values[1], Item::Fill);
+    assert_eq!(root.data[1].variable, "/g/u");
     assert_eq!(root.groups[0].variables[0].dimensions, ["x"]);
+}
+
+#[test]
+fn an_attribute_of_a_user_type_may_follow_the_types() {
+    let file = read("netcdf n { types: opaque(1) o ; o :x = 0x01 ; :y = 1 ; }").unwrap();
+    assert_eq!(file.root.types.len(), 1);
+    assert_eq!(file.root.attributes[0].kind.as_deref(), Some("o"));
+    assert_eq!(file.root.attributes.len(), 2);
 }
 
 #[test]
@@ -82,6 +90,8 @@ fn constants_have_the_types_of_their_suffixes() {
         ("0x1Fu", Item::Integer(31, Some("uint"))),
         ("0X01ff", Item::Opaque(vec![1, 255])),
         ("1.", Item::Double(1.0)),
+        ("-1.79769313486232e+308", Item::Double(f64::MIN)),
+        ("-0", Item::Double(-0.0)),
         ("-2.5e-3f", Item::Single(-2.5e-3)),
         ("1.e+20", Item::Double(1e20)),
         (".5", Item::Double(0.5)),
@@ -89,9 +99,13 @@ fn constants_have_the_types_of_their_suffixes() {
         ("'\\n'", Item::Char(b'\n')),
         (r#""a\"\\\101\x42é""#, Item::Text("a\"\\ABé".into())),
         ("NIL", Item::Nil),
+        ("Very cloudy", Item::Name("Very cloudy".into())),
     ] {
         assert_eq!(values(text).unwrap(), [item], "{text}");
     }
+    let latin = parse(b"netcdf n { :x = \"\xe9 \\\xe9\" ; }", &Limits::default()).unwrap();
+    assert_eq!(latin.root.attributes[0].values, [Item::Text(b"\xe9 \xe9".to_vec())]);
+    assert!(matches!(values("-0").unwrap()[0], Item::Double(v) if v.is_sign_negative()));
     assert!(matches!(values("NaNf").unwrap()[0], Item::Single(v) if v.is_nan()));
 }
 
@@ -124,6 +138,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("netcdf x { variables:\n int v ;\n w:a = 1 ; }", "line 3, column 2: w has an attribute"),
         ("netcdf x { dimensions: a = -1 ; }", "line 1, column 28"),
         ("netcdf x { :a = 12zz ; }", "\"12zz\" is no number"),
+        ("netcdf x { :a = 1.9e308 ; }", "\"1.9e308\" is no number"),
         ("netcdf x { /* }", "a comment without an end"),
         ("netcdf x { } }", "nothing may follow"),
     ] {
@@ -131,11 +146,22 @@ fn what_is_wrong_is_told_with_its_place() {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{text}");
         assert!(error.to_string().contains(place), "{text}: {error}");
     }
-    assert!(parse(b"netcdf \xff {}", &Limits::default()).is_err());
+    assert!(parse(b"netcdf x { :\xff = 1 ; }", &Limits::default()).is_err());
     let deep = format!("netcdf x {{ :a = {} ; }}", "{".repeat(100_000));
     assert_eq!(read(&deep).unwrap_err().kind(), ErrorKind::LimitExceeded);
     let deep = format!("netcdf x {}", "{ group: g ".repeat(100_000));
     assert_eq!(read(&deep).unwrap_err().kind(), ErrorKind::LimitExceeded);
+}
+
+#[test]
+fn values_are_found_again_by_their_number() {
+    let text = "netcdf n { dimensions: x = 2 ; variables: int v(x) ; v:a = 1 ; data:\n v = {1, /* , */ 2},\n  3 ;\n}";
+    let file = read(text).unwrap();
+    let data = &file.root.data[0];
+    let places: Vec<_> = (0..4).map(|n| place(text.as_bytes(), data.at, n)).collect();
+    assert_eq!(places, [(2, 7), (2, 18), (3, 3), (3, 3)]);
+    assert_eq!(&text[file.root.variables[0].at..][..4], "v(x)");
+    assert_eq!(&text[file.root.dimensions[0].at..][..5], "x = 2");
 }
 
 #[test]
