@@ -179,6 +179,12 @@ impl Reader<'_> {
     }
 }
 
+/// Elements of a box, and its extents.
+type Held = (Content, Vec<u64>);
+
+/// What is asked of one source or store, each with its place among the answers.
+type Asked<S, Q> = Vec<(Arc<S>, Vec<(usize, Q)>)>;
+
 /// Chunks by way of tiles, each of which is read at once.
 struct Tiles<'a> {
     reader: &'a Reader<'a>,
@@ -187,7 +193,7 @@ struct Tiles<'a> {
     /// First element of the next tile; `None` behind the last.
     next: Option<Coord>,
     /// The tile that is open: its start, its elements and their extents.
-    open: Option<(Coord, Option<(Content, Vec<u64>)>)>,
+    open: Option<(Coord, Option<Held>)>,
     coords: VecDeque<Coord>,
 }
 
@@ -529,8 +535,8 @@ fn mask_of(at: &ChunkRef) -> u32 {
 /// The stored bytes of chunks, those of one source in one batch; `None` for objects that are not there.
 fn fetch(refs: &[ChunkRef]) -> Result<Vec<Option<Bytes>>> {
     let mut found: Vec<Option<Bytes>> = vec![None; refs.len()];
-    let mut sources: Vec<(Arc<dyn Source>, Vec<(usize, ByteRange)>)> = Vec::new();
-    let mut stores: Vec<(Arc<dyn Store>, Vec<(usize, Get)>)> = Vec::new();
+    let mut sources: Asked<dyn Source, ByteRange> = Vec::new();
+    let mut stores: Asked<dyn Store, Get> = Vec::new();
     for (i, at) in refs.iter().enumerate() {
         match at {
             ChunkRef::Range { source, offset, length, .. } => {
@@ -589,6 +595,7 @@ mod tests {
 
     #[test]
     fn tiles_touch_each_stored_chunk_twice_at_most() {
+        #[allow(clippy::type_complexity)]
         let cases: &[(&[u64], &[u64], &[u64], u64, bool)] = &[
             (&[100, 100], &[10, 10], &[20, 5], 1 << 20, true),
             (&[100, 100], &[7, 100], &[100, 9], 1 << 20, true),

@@ -145,9 +145,9 @@ impl Steps<'_> {
                     } else {
                         self.report.add("/".into(), "group", Outcome::Kept);
                     }
-                    let keep = |name: &str| {
-                        !(from_zarr && NAMES.contains(&name))
-                            && !(to_zarr && !from_zarr && SCALES[4..].contains(&name))
+                    let keep = |name: &str| match from_zarr {
+                        true => !NAMES.contains(&name),
+                        false => !(to_zarr && SCALES[4..].contains(&name)),
                     };
                     self.attributes(&entry.path, group.attributes(), keep);
                 }

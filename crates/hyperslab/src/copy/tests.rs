@@ -21,7 +21,7 @@ fn made(shape: &[u64], chunk: &[u64]) -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::new());
     let mut transaction = File::create_in(store.clone(), Format::Zarr3, &CreateOptions::default()).unwrap();
     transaction.create_group("g").unwrap();
-    transaction.set_attribute("g", "list", &[1.5, 2.5]).unwrap();
+    transaction.set_attribute("g", "list", [1.5, 2.5].as_slice()).unwrap();
     let mut spec = ArraySpec::simple(int32(), shape).with_chunk(chunk);
     spec.filters = parse_codecs("zlib=1").unwrap();
     spec.dimensions =
@@ -102,8 +102,7 @@ fn what_does_not_fit_into_memory_goes_through_a_file() {
 #[test]
 fn what_is_lost_is_said_and_strict_copies_lose_nothing() {
     let source = made(&[4, 4], &[2, 2]);
-    let mut options = CopyOptions::default();
-    options.strict = true;
+    let mut options = CopyOptions { strict: true, ..CopyOptions::default() };
     let attempt = |format: Format, options: &CopyOptions| {
         let target = Arc::new(MemoryStore::new());
         let transaction = File::create_in(target.clone(), format, &options.create).unwrap();

@@ -288,7 +288,7 @@ fn rows(valid: &[u64], extent: &[u64]) -> Result<impl Iterator<Item = (usize, us
     let wide = to_usize(extent.last().copied().unwrap_or(1))?;
     let outer: Vec<(u64, u64)> = valid.iter().copied().zip(extent.iter().copied()).collect();
     let outer = outer.get(..outer.len().saturating_sub(1)).unwrap_or(&[]).to_vec();
-    let count = if run == 0 { 0 } else { to_usize(element_count(valid)?)? / run };
+    let count = to_usize(element_count(valid)?)?.checked_div(run).unwrap_or(0);
     Ok((0..count).map(move |row| {
         let (mut rest, mut to, mut step) = (row as u64, 0u64, 1u64);
         for &(valid, extent) in outer.iter().rev() {

@@ -43,7 +43,7 @@ fn made(format: Format, change: impl Fn(&mut ArraySpec)) -> Arc<MemoryStore> {
     change(&mut spec);
     transaction.create_array("g/a", spec).unwrap();
     transaction.set_attribute("g/a", "units", "m").unwrap();
-    transaction.set_attribute("/", "list", &[1i64, 2]).unwrap();
+    transaction.set_attribute("/", "list", [1i64, 2].as_slice()).unwrap();
     let staged = StagedArray::from_base(block(&counted(&[7, 10])), &[4, 4], None).unwrap();
     staged.commit_to(&mut transaction, "g/a").unwrap();
     assert!(store.list("").unwrap().iter().all(|key| !key.ends_with("zarr.json") && !key.contains(".z")));
@@ -176,7 +176,7 @@ fn dropped_and_interrupted_transactions() {
 fn what_another_writer_changed_is_not_overwritten() {
     let store = made(Format::Zarr2, |_| {});
     let mut transaction = File::edit_in(store.clone(), &OpenOptions::default()).unwrap();
-    transaction.set("g/a", &Selection::parse("[0, 0]").unwrap(), 9).unwrap();
+    transaction.set("g/a", "[0, 0]", 9).unwrap();
     // Somebody who knows nothing of locks.
     let chunk = store.get("g/a/0.0").unwrap().unwrap();
     store.put("g/a/0.0", chunk, &Default::default()).unwrap();
@@ -185,7 +185,7 @@ fn what_another_writer_changed_is_not_overwritten() {
     assert_eq!(open(&store).array("g/a").unwrap().read::<i32>(..).unwrap(), counted(&[7, 10]));
     // An array that was staged from another look is refused.
     let mut old = StagedArray::over(&open(&store).array("g/a").unwrap()).unwrap();
-    old.set(&Selection::parse("[0, 0]").unwrap(), 9).unwrap();
+    old.set("[0, 0]", 9).unwrap();
     let mut transaction = File::edit_in(store.clone(), &OpenOptions::default()).unwrap();
     assert_eq!(old.commit_to(&mut transaction, "g/a").unwrap_err().kind(), ErrorKind::Changed);
 }

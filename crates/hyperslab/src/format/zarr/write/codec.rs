@@ -106,21 +106,9 @@ fn stage(spec: &FilterSpec, dtype: &DType) -> Result<Stage> {
                 set("checksum", Json::Bool(false));
             }
         }
-        "zlib" | "bz2" => {
-            if missing("level") {
-                set("level", integer(1));
-            }
-        }
-        "gzip" => {
-            if missing("level") {
-                set("level", integer(5));
-            }
-        }
-        "delta" => {
-            if missing("dtype") {
-                set("dtype", super::types::v2(dtype)?);
-            }
-        }
+        "zlib" | "bz2" if missing("level") => set("level", integer(1)),
+        "gzip" if missing("level") => set("level", integer(5)),
+        "delta" if missing("dtype") => set("dtype", super::types::v2(dtype)?),
         _ => {}
     }
     Ok(Stage { id: spelling.id, members })
