@@ -228,7 +228,7 @@ impl Given {
         let object = Bytes::copy_from_slice(fill);
         let (mut fixed, mut objects) = (Vec::new(), Vec::new());
         let mut at: Coord = valid.iter().map(|_| 0).collect();
-        let rows = if width == 0 { 0 } else { count / width };
+        let rows = count.checked_div(width).unwrap_or(0);
         for _ in 0..rows {
             let flat = start.iter().zip(&at).zip(&layout.shape).fold(0u64, |n, ((&s, &a), &length)| {
                 n.saturating_mul(length).saturating_add(s.saturating_add(a))
