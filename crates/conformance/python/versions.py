@@ -170,6 +170,32 @@ def many(w):
             g["x"][i % 60] = i
 
 
+def same(w):
+    """What the test of writing does, too."""
+    y = np.add.outer(np.arange(6), np.arange(5)).astype("<f8")
+    with w.stage("v1") as g:
+        x = (np.arange(23) % 5).astype("<i4")
+        g.create_dataset("x", data=x, chunks=(5,), compression="gzip", compression_opts=4, fillvalue=-1)
+        g.create_dataset("deep/y", data=y, chunks=(4, 2))
+        texts = np.array(["a", "bc", "", "é", "a", "bc", "z"], object)
+        g.create_dataset("t", data=texts, dtype=h5py.string_dtype(), chunks=(2,))
+        g.create_dataset("sparse", shape=(100, 7), dtype="<i2", chunks=(10, 3), fillvalue=4)
+        g["x"].attrs["units"] = "m"
+    with w.stage("v2") as g:
+        g["x"].resize((30,))
+        g["x"][3:9] = 5
+        g["deep/y"][1, :] = 7.5
+        g["t"][1:2] = np.array(["new"], object)
+        g["sparse"][15:25, 2:5] = 3
+    with w.stage("v3") as g:
+        g["x"].resize((23,))
+        g["x"][3:9] = np.array([3, 4, 0, 1, 2, 3], "<i4")
+        g["deep/y"][...] = y
+        del g["t"]
+        g["sparse"][...] = 4
+        g["x"].attrs["units"] = "km"
+
+
 def wander(w, seed):
     """Random steps."""
     rng = random.Random(seed)
@@ -263,6 +289,7 @@ def main(folder):
         ("graph", graph, "/lab", {}),
         ("deleted", deleted, "/", {}),
         ("many", many, "/", {}),
+        ("same", same, "/", {}),
     ]
     jobs += [(f"wander{seed}", lambda w, seed=seed: wander(w, seed), "/", {}) for seed in range(6)]
     for name, make, place, options in jobs:

@@ -138,6 +138,8 @@ pub(crate) enum Command {
     Plan(Plan),
     /// Print new rows of arrays that are being written, as they come.
     Follow(Follow),
+    /// Make a new version in an HDF5 file that keeps versions.
+    Commit(Commit),
     /// List the versions that an HDF5 file keeps, and what each one changed.
     Log(Log),
     /// Verify every structure, checksum and chunk of a file.
@@ -205,6 +207,30 @@ pub(crate) struct Log {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) stats: Stats,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hyperslab commit runs.h5 second --set 'x[3:5]=[1, 2]' --set 'y[0]=7'\n  hyperslab commit runs.h5 third --from new.nc    what another file holds; equal chunks are not stored again\n\nThe file is as it was before if anything fails, and it is readable by versioned-hdf5."
+)]
+pub(crate) struct Commit {
+    /// FILE, or FILE::/group where not the root is versioned.
+    #[arg(value_parser = address())]
+    pub(crate) address: Address,
+    /// The name of the version.
+    pub(crate) name: String,
+    /// The version that it begins as, by name; the current one by default, and none if empty.
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) parent: Option<String>,
+    /// Its time in UTC, instead of now.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) time: Option<String>,
+    /// Take all groups, arrays and attributes of this file, of any format; what it does not have is removed.
+    #[arg(long, value_name = "FILE", value_parser = address())]
+    pub(crate) from: Option<Address>,
+    /// Set elements, after that: path[SLICE]=VALUE, a number, a text, or a JSON array.
+    #[arg(long, value_name = "ASSIGNMENT")]
+    pub(crate) set: Vec<String>,
 }
 
 /// Whether to say what was done.

@@ -15,14 +15,14 @@ fn begin(address: &Address, open: &OpenOptions) -> hyperslab::Result<Transaction
 }
 
 /// Values as they are written on the command line: JSON, or else text.
-enum Given {
+pub(crate) enum Given {
     Integers(Vec<u64>, Vec<i64>),
     Floats(Vec<u64>, Vec<f64>),
     Texts(Vec<u64>, Vec<String>),
 }
 
 impl Given {
-    fn parse(text: &str) -> hyperslab::Result<Given> {
+    pub(crate) fn parse(text: &str) -> hyperslab::Result<Given> {
         let word = |text: &str| Ok(Given::Texts(Vec::new(), vec![text.to_owned()]));
         let Ok(json) = Json::parse(text.as_bytes()) else { return word(text) };
         let (mut shape, mut level) = (Vec::new(), vec![&json]);
@@ -59,7 +59,10 @@ impl Given {
         }
     }
 
-    fn with<T>(&self, run: impl FnOnce(Values<'_>) -> hyperslab::Result<T>) -> hyperslab::Result<T> {
+    pub(crate) fn with<T>(
+        &self,
+        run: impl FnOnce(Values<'_>) -> hyperslab::Result<T>,
+    ) -> hyperslab::Result<T> {
         match self {
             Given::Integers(shape, numbers) => run(Values::new(shape, numbers)?),
             Given::Floats(shape, numbers) => run(Values::new(shape, numbers)?),

@@ -6,6 +6,7 @@
 mod args;
 mod check;
 mod codecs;
+mod commit;
 mod copy;
 mod create;
 mod describe;
@@ -54,6 +55,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
         Command::Follow(follow) => follow::run(follow, &options, &mut out),
         Command::Get(get) => get::run(get, &options, &mut out).map(|()| true),
         Command::Plan(plan) => plan::run(plan, &options, &mut out).map(|()| true),
+        Command::Commit(commit) => commit::run(commit, &options, &mut out).map(|()| true),
         Command::Log(log) => log::run(log, &options, &mut out).map(|()| true),
         Command::Check(check) => check::run(check, &options, &mut out),
         Command::Stat(stat) => stat::run(stat, &options, &mut out).map(|()| true),

@@ -8,12 +8,15 @@
 mod index;
 mod log;
 mod pick;
+mod stage;
+mod store;
 #[cfg(test)]
 mod tests;
 mod time;
 mod view;
 
 pub use log::{Change, Changed, LogEntry};
+pub use stage::{Parent, Stage, stage};
 pub use time::Timestamp;
 
 use crate::array::{File, Group, Item, Object, near};

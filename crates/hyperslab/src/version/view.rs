@@ -1,6 +1,7 @@
 //! One version of a group, as a hierarchy of its own.
 
 use super::index::{ChunkMap, Mapped};
+use super::store::same;
 use crate::array::{Array, File};
 use crate::dtype::{DType, ReferenceKind};
 use crate::error::{Error, ErrorKind, Result};
@@ -100,7 +101,8 @@ impl View {
             end.is_some_and(|end| end <= rows)
         };
         let is_whole = chunk.len() == meta.space.dims().len() && slots.iter().all(|slot| inside(slot.1));
-        let is_alike = raw.dtype() == &meta.dtype && (same_fill(raw.meta(), &meta) || !meta.dtype.is_fixed());
+        let is_alike = raw.dtype() == &meta.dtype
+            && (same(&raw.meta().fill_element, &meta.fill_element) || !meta.dtype.is_fixed());
         if !is_whole || !is_alike {
             return Ok(None);
         }
@@ -132,12 +134,6 @@ fn stacked_chunk(raw: &Array) -> Option<Vec<u64>> {
         }
         _ => None,
     }
-}
-
-/// Whether what was never written reads the same in both.
-fn same_fill(a: &ArrayMeta, b: &ArrayMeta) -> bool {
-    let is_zero = |meta: &ArrayMeta| meta.fill_element.iter().all(|&byte| byte == 0);
-    a.fill_element == b.fill_element || is_zero(a) && is_zero(b)
 }
 
 impl Hierarchy for View {
@@ -188,7 +184,7 @@ impl Hierarchy for View {
             return Ok((meta, Storage::Virtual(mappings.iter().map(from_here).collect())));
         };
         let chunk = raw.meta().chunk_shape().to_vec();
-        let same_fill = same_fill(raw.meta(), &meta);
+        let same_fill = same(&raw.meta().fill_element, &meta.fill_element);
         let dims = meta.space.dims().to_vec();
         let filters = raw.meta().filters.clone();
         let mut notes = meta.notes.clone();

@@ -12,6 +12,7 @@ mod staged;
 mod tests;
 
 pub use cdl::Cdl;
+pub(crate) use elements::content as content_of;
 pub use fit::Fit;
 pub use format::{CreateOptions, Format};
 
@@ -233,19 +234,7 @@ impl Transaction {
         name: &str,
         value: impl Into<Values<'a>>,
     ) -> Result<()> {
-        let value = crate::staged::Block::from_values(&value.into())?;
-        let shape = value.shape().to_vec();
-        let space = match shape.as_slice() {
-            [] => Dataspace::Scalar,
-            dims => Dataspace::Simple { dims: dims.to_vec(), max: dims.iter().map(|&d| Some(d)).collect() },
-        };
-        let attribute = AttributeSpec {
-            name: name.into(),
-            dtype: value.dtype().clone(),
-            committed: None,
-            space,
-            content: elements::content(&value)?,
-        };
+        let attribute = attribute(name, value)?;
         self.apply(Change::SetAttribute { object: ObjectPath::parse(object)?, attribute })
     }
 
@@ -318,6 +307,23 @@ impl Transaction {
     fn array_before(&self, path: &ObjectPath) -> Option<Array> {
         self.before.as_ref()?.array(&path.to_string()).ok()
     }
+}
+
+/// An attribute that is a number, a text, or a list of them.
+pub(crate) fn attribute<'a>(name: &str, value: impl Into<Values<'a>>) -> Result<AttributeSpec> {
+    let value = crate::staged::Block::from_values(&value.into())?;
+    let shape = value.shape().to_vec();
+    let space = match shape.as_slice() {
+        [] => Dataspace::Scalar,
+        dims => Dataspace::Simple { dims: dims.to_vec(), max: dims.iter().map(|&d| Some(d)).collect() },
+    };
+    Ok(AttributeSpec {
+        name: name.into(),
+        dtype: value.dtype().clone(),
+        committed: None,
+        space,
+        content: elements::content(&value)?,
+    })
 }
 
 fn written(path: &ObjectPath) -> Error {
