@@ -259,7 +259,7 @@ impl Loaded {
             if columns.in_order {
                 marks.iter().zip(&mut *later).for_each(|(mark, later)| *later |= mark.data);
                 // In front of the first row of its chunks.
-                if step.is_some_and(|step| first.saturating_add(i as u64) % step == 0) {
+                if step.is_some_and(|step| first.saturating_add(i as u64).is_multiple_of(step)) {
                     later.fill(true);
                 }
             }
