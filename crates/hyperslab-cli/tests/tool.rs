@@ -533,7 +533,9 @@ fn leftovers_of_killed_programs_are_removed() {
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
     let left = |name: &str, age: Option<std::time::SystemTime>| {
         let file = std::fs::File::create(folder.path().join(name)).unwrap();
-        age.map(|at| file.set_modified(at).unwrap());
+        if let Some(at) = age {
+            file.set_modified(at).unwrap();
+        }
         file
     };
     left(".out.npy.12345.part", Some(old));
