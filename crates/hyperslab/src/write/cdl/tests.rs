@@ -140,7 +140,7 @@ fn special_attributes_say_how_it_is_stored() {
         data: v = 1, 2, 3, 4, 5, 6, 7, 8 ; w = 1 ; z = 7 ;"#;
     file(text, Format::NetCdf4, |f| {
         let v = f.array("v").unwrap();
-        assert_eq!(v.meta().grid.clone(), crate::model::ChunkGrid::Regular(vec![4].into()));
+        assert_eq!(v.meta().grid.clone(), crate::model::ChunkGrid::Regular(vec![4]));
         let ids = |path: &str| -> Vec<(u16, Vec<u32>)> {
             let array = f.array(path).unwrap();
             let filters = array.meta().filters.iter().map(|f| match f {
