@@ -21,6 +21,8 @@ struct Report {
     said: HashSet<String>,
     /// Why there was nothing to look at.
     failure: Option<Error>,
+    /// Whether there are groups of which nobody knows what is in them.
+    unlisted: bool,
     objects: u64,
     attributes: u64,
     chunks: u64,
@@ -59,7 +61,7 @@ impl Report {
     }
 }
 
-/// Checks one file; false if there are faults.
+/// Checks one file; false if there are faults, or groups that could not be looked into.
 pub(crate) fn run(arguments: &Check, options: &OpenOptions, out: &mut Out) -> Outcome<bool> {
     let mut report = Report::default();
     let mut file_notes = Vec::new();
@@ -98,7 +100,7 @@ pub(crate) fn run(arguments: &Check, options: &OpenOptions, out: &mut Out) -> Ou
     }
     match report.failure {
         Some(e) => Err(Failure::Library(e)),
-        None => Ok(report.faults.is_empty()),
+        None => Ok(report.faults.is_empty() && !report.unlisted),
     }
 }
 
@@ -199,6 +201,7 @@ fn check(file: &File, report: &mut Report) {
             _ => continue,
         }
         if let Item::Group(_, Err(e)) = &entry.item {
+            report.unlisted = true;
             report.add(&entry.path, copy(e));
         }
         report.objects += 1;
@@ -329,6 +332,7 @@ fn print_text(arguments: &Check, report: &Report, file_notes: &[String], out: &m
         out.line(format_args!("{} {note}", out.paint(Style::Yellow, "note")))?;
     }
     let verdict = match report.faults.len() {
+        0 if report.unlisted => out.paint(Style::Red, "not all could be listed"),
         0 if !report.notes.is_empty() => out.paint(Style::Yellow, "sound as far as checked"),
         0 => out.paint(Style::Green, "sound"),
         1 => out.paint(Style::Red, "1 fault"),

@@ -6,7 +6,7 @@ use crate::output::{self, Out, Outcome, Style};
 use crate::words::{self, Paths, Stored};
 use hyperslab::array::{Array, Entry, Item};
 use hyperslab::model::{AttributeEntry, Dataspace};
-use hyperslab::{File, Object, OpenOptions};
+use hyperslab::{Object, OpenOptions};
 
 /// One line before it is laid out.
 struct Row {
@@ -17,7 +17,8 @@ struct Row {
     more: Vec<String>,
 }
 
-pub(crate) fn run(arguments: &Ls, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
+/// Lists objects; false if something that is there could not be shown.
+pub(crate) fn run(arguments: &Ls, options: &OpenOptions, out: &mut Out) -> Outcome<bool> {
     let address = &arguments.address;
     let file = crate::output::open_at(address.clone(), &arguments.version, options)?;
     let object = file.get(&address.path)?;
@@ -30,18 +31,27 @@ pub(crate) fn run(arguments: &Ls, options: &OpenOptions, out: &mut Out) -> Outco
         _ => {
             let path = object.path().to_string();
             if arguments.json {
-                return out.line(described(&path, Ok(&object)));
+                out.line(described(&path, Ok(&object)))?;
+            } else {
+                rows.push(row(path, Ok(&object), arguments.long, &paths));
+                print(rows, out)?;
             }
-            rows.push(row(path, Ok(&object), arguments.long, &paths));
-            return print(rows, out);
+            return Ok(true);
         }
     };
+    let mut whole_shown = true;
     for entry in walk {
         let below = relative(&entry.path, &start);
-        // A walk goes into every group; without -r only the first level is shown.
-        if !deep && (below.is_empty() || below.contains('/')) {
+        let is_listed = is_listed(&entry.item);
+        // A walk goes into every group; without -r only the first level is shown, and of the group itself what is wrong.
+        if !deep && (below.is_empty() && is_listed || below.contains('/')) {
             continue;
         }
+        let object = match entry.item {
+            Item::Group(..) | Item::Object(..) => Some(entry.open(&file)),
+            _ => None,
+        };
+        whole_shown &= is_listed && !matches!(object, Some(Err(_)));
         let depth = below.matches('/').count();
         let tree = whole && !arguments.recursive;
         let name = match below.rsplit_once('/') {
@@ -52,9 +62,9 @@ pub(crate) fn run(arguments: &Ls, options: &OpenOptions, out: &mut Out) -> Outco
             _ => below.to_string(),
         };
         if arguments.json {
-            out.line(line(&file, &entry))?;
+            out.line(line(&entry, object.as_ref()))?;
         } else {
-            rows.push(entry_row(&file, &entry, name, arguments.long, &paths));
+            rows.push(entry_row(&entry, object.as_ref(), name, arguments.long, &paths));
         }
         // Long listings start to appear before the walk is over.
         if rows.len() >= 5_000 {
@@ -63,7 +73,16 @@ pub(crate) fn run(arguments: &Ls, options: &OpenOptions, out: &mut Out) -> Outco
     }
     print(rows, out)?;
     arguments.stats.say(file.traffic());
-    Ok(())
+    Ok(whole_shown)
+}
+
+/// Whether an item is there, and all of what is in it, if it is a group, is known.
+fn is_listed(item: &Item) -> bool {
+    match item {
+        Item::Group(_, links) => links.as_ref().is_ok_and(|links| links.faults.is_empty()),
+        Item::Fault(..) => false,
+        _ => true,
+    }
 }
 
 /// The path below `start`, empty for `start` itself.
@@ -89,29 +108,29 @@ fn print(rows: Vec<Row>, out: &mut Out) -> Outcome<()> {
     Ok(())
 }
 
-fn entry_row(file: &File, entry: &Entry, name: String, long: bool, paths: &Paths<'_>) -> Row {
+/// An object as it was opened, where an item is one.
+type Opened<'a> = Option<&'a hyperslab::Result<Object>>;
+
+fn entry_row(entry: &Entry, object: Opened<'_>, name: String, long: bool, paths: &Paths<'_>) -> Row {
     let link = |text: String| Row { name: name.clone(), style: Some(Style::Cyan), text, more: Vec::new() };
-    match &entry.item {
-        Item::Group(..) | Item::Object(..) => match entry.open(file) {
-            Ok(object) => {
-                let mut row = row(name, Ok(&object), long, paths);
-                if let Item::Group(_, links) = &entry.item {
-                    row.text = match links {
-                        Ok(links) => {
-                            let faults = match links.faults.len() {
-                                0 => String::new(),
-                                n => format!(", {n} unreadable: {}", links.faults[0].error),
-                            };
-                            let members = if links.links.len() == 1 { "member" } else { "members" };
-                            format!("group, {} {members}{faults}", links.links.len())
-                        }
-                        Err(e) => format!("group, {e}"),
+    if let Some(object) = object {
+        let mut row = row(name, object.as_ref(), long, paths);
+        if let (Ok(_), Item::Group(_, links)) = (object, &entry.item) {
+            row.text = match links {
+                Ok(links) => {
+                    let faults = match links.faults.first() {
+                        None => String::new(),
+                        Some(first) => format!(", {} unreadable: {}", links.faults.len(), first.error),
                     };
+                    let members = if links.links.len() == 1 { "member" } else { "members" };
+                    format!("group, {} {members}{faults}", links.links.len())
                 }
-                row
-            }
-            Err(e) => row(name, Err(&e), long, paths),
-        },
+                Err(e) => format!("group, {e}"),
+            };
+        }
+        return row;
+    }
+    match &entry.item {
         Item::HardLink(first) => link(format!("= {first}")),
         Item::SoftLink(target) => link(format!("-> {target}")),
         Item::ExternalLink(other, target) => link(format!("-> {other}::{target}")),
@@ -193,13 +212,23 @@ fn array(array: &Array, long: bool) -> String {
     text
 }
 
-fn line(file: &File, entry: &Entry) -> Json {
+fn line(entry: &Entry, object: Opened<'_>) -> Json {
+    if let Some(object) = object {
+        let mut line = described(&entry.path, object.as_ref());
+        if let (Json::Map(own), Item::Group(_, links)) = (&mut line, &entry.item) {
+            let fault = match links {
+                Ok(links) => links.faults.first().map(|fault| &fault.error),
+                Err(e) => Some(e),
+            };
+            own.extend(fault.map(|e| ("links_error".to_owned(), Json::text(e))));
+        }
+        return line;
+    }
     let link = |kind: &str, members: Vec<(&str, Json)>| {
         let own = [("path", Json::from(entry.path.as_str())), ("kind", kind.into())];
         Json::map(own.into_iter().chain(members))
     };
     match &entry.item {
-        Item::Group(..) | Item::Object(..) => described(&entry.path, entry.open(file).as_ref()),
         Item::HardLink(first) => link("hardlink", vec![("target", first.as_str().into())]),
         Item::SoftLink(target) => link("softlink", vec![("target", target.into())]),
         Item::ExternalLink(other, target) => {

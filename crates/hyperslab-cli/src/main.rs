@@ -48,7 +48,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
     let options = arguments.open_options();
     let mut out = Out::stdout(arguments.color);
     let verdict = match &arguments.command {
-        Command::Ls(ls) => ls::run(ls, &options, &mut out).map(|()| true),
+        Command::Ls(ls) => ls::run(ls, &options, &mut out),
         Command::Info(info) => info::run(info, &options, &mut out).map(|()| true),
         Command::Describe(describe) => describe::run(describe, &options, &mut out),
         Command::Dump(dump) => dump::run(dump, &options, &mut out),

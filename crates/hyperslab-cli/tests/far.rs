@@ -150,6 +150,38 @@ fn a_store_far_away_is_read_through_its_metadata() {
     assert!(described.0.contains("\"format\":\"zarr\"") && described.2 == 0, "{described:?}");
 }
 
+/// What cannot be shown is no success.
+#[test]
+fn a_store_that_cannot_be_listed_is_not_all_shown() {
+    let server = Server::start(Duration::ZERO);
+    let folder = store();
+    for key in [".zgroup", "a/.zarray", "a/1"] {
+        server.put(&format!("/s.zarr/{key}"), std::fs::read(folder.path().join(key)).unwrap());
+    }
+    server.put("/s.zarr/g/.zgroup", "{\"zarr_format\":2}");
+    let url = server.url("/s.zarr");
+    let said = "not supported: listing what is below http://";
+    let group = format!("{url}::/g");
+    for arguments in [
+        &["ls", &url][..],
+        &["ls", "-r", "-l", &url],
+        &["ls", "--json", &url],
+        &["ls", &group],
+        &["check", &url],
+        &["check", "--json", &url],
+    ] {
+        let (out, complaint, code) = run(arguments);
+        assert!(code == 1 && out.contains(said), "{arguments:?}: {code} {out} {complaint}");
+    }
+    assert!(run(&["check", &url]).0.contains("not all could be listed"));
+    assert!(run(&["check", "--json", &url]).0.contains("\"sound\":null"));
+    // The array is known by its name.
+    assert_eq!(run(&["ls", &format!("{url}::/a")]).2, 0);
+    // A description says what it lacks, as of all else.
+    let (out, _, code) = run(&["describe", "--json", &url]);
+    assert!(code == 0 && out.contains("\"error\":\"E_UNSUPPORTED"), "{out}");
+}
+
 /// A zip file with stored entries.
 fn zip(entries: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let (mut out, mut directory) = (Vec::new(), Vec::new());

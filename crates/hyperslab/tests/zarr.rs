@@ -342,6 +342,29 @@ fn the_root_of_a_zip_file_is_around_all_of_its_documents() {
     }
 }
 
+/// Programs of Windows wrote `\\` between the names of folders.
+#[test]
+fn names_in_a_zip_file_may_be_joined_by_backslashes() {
+    let folder = tempfile::tempdir().unwrap();
+    let array = v2("\"|u1\"", "7", "");
+    for (name, keys, is_read) in [
+        ("plain", [".zgroup", "a\\.zarray", "a\\0.0"], true),
+        ("in a folder", ["s\\.zgroup", "s\\a\\.zarray", "s\\a\\0.0"], true),
+        // Beside names with / it is a character of its own.
+        ("mixed", [".zgroup", "a/.zarray", "a\\0.0"], false),
+    ] {
+        let path = folder.path().join(name).with_extension("zip");
+        let zip = ZipWriter::create(&path, &Limits::default(), &WriteOptions::default()).unwrap();
+        for (key, bytes) in keys.iter().zip([GROUP.1, array.as_bytes(), &[1; 6]]) {
+            zip.put(key, bytes.to_vec().into(), &Precondition::None).unwrap();
+        }
+        zip.commit().unwrap();
+        let file = hyperslab::open(&path).unwrap();
+        let first = all::<u8>(&file, "/a").unwrap()[0];
+        assert_eq!(first, if is_read { 1 } else { 7 }, "{name}");
+    }
+}
+
 #[test]
 fn one_array_with_an_unknown_codec_hides_no_other() {
     let (good, bad) = (v3(r#"{"name":"bytes"}"#), v3(r#"{"name":"bytes"},{"name":"magic"}"#));

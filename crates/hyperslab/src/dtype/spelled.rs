@@ -33,10 +33,12 @@ impl IntegerType {
 }
 
 impl FloatType {
-    /// The stored element that `spelled` stands for: a number, `NaN`, `Infinity`, `-Infinity` in any case and a few more
+    /// The stored element that `spelled` stands for: a number, `NaN`, `-NaN` (with its sign), `Infinity`, `-Infinity` in any case and a few more
     /// spellings, or the bits in hex. `None` if it is none of these, a number that the type is too small for, or the type
     /// is not one of IEEE 754.
     pub fn spelled(&self, spelled: &Json) -> Option<Vec<u8>> {
+        // The usual one, without a sign.
+        const NAN: f64 = f64::from_bits(0x7ff8 << 48);
         let value = match spelled {
             Json::Text(text) => {
                 if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -44,7 +46,8 @@ impl FloatType {
                     return Some(ordered(bits.to_le_bytes().get(..self.size)?.to_vec(), self.order));
                 }
                 match text.trim().to_ascii_lowercase().trim_end_matches('f') {
-                    "nan" | "-nan" => f64::NAN,
+                    "nan" | "+nan" => NAN,
+                    "-nan" => -NAN,
                     "infinity" | "in" | "+infinity" | "+in" => f64::INFINITY,
                     "-infinity" | "-in" => f64::NEG_INFINITY,
                     other => other.parse().ok().filter(|v: &f64| v.is_finite())?,
@@ -53,6 +56,9 @@ impl FloatType {
             Json::Bool(v) => f64::from(u8::from(*v)),
             other => other.as_f64()?,
         };
+        if value.is_nan() && self.is_ieee() {
+            return self.not_a_number(value.is_sign_negative());
+        }
         if !self.is_ieee() {
             let bits = self.narrowed(value)?;
             return Some(ordered(bits.to_le_bytes().get(..self.size)?.to_vec(), self.order));
@@ -72,6 +78,18 @@ impl FloatType {
             _ => return None,
         };
         Some(ordered(bytes, self.order))
+    }
+
+    /// The usual NaN of IEEE 754 with a sign: a conversion between floats need not keep that.
+    fn not_a_number(&self, negative: bool) -> Option<Vec<u8>> {
+        let (positive, sign) = match self.size {
+            2 => (0x7e00u64, 1 << 15),
+            4 => (0x7fc0_0000, 1 << 31),
+            8 => (0x7ff8 << 48, 1 << 63),
+            _ => return None,
+        };
+        let bits = if negative { positive | sign } else { positive };
+        Some(ordered(bits.to_le_bytes().get(..self.size)?.to_vec(), self.order))
     }
 
     /// The bits of a value in a layout of at most two bytes like those of IEEE 754, rounded to the nearest, ties to even.
@@ -102,7 +120,7 @@ impl FloatType {
             }
             bits
         };
-        Some(bits | u64::from(value.is_sign_negative() && !value.is_nan()) << self.sign_position)
+        Some(bits | u64::from(value.is_sign_negative()) << self.sign_position)
     }
 }
 
@@ -136,5 +154,32 @@ mod tests {
         assert_eq!(t.spelled(&Json::Float(1.5)), Some(vec![0x3f, 0xc0]));
         assert_eq!(t.spelled(&Json::Text("NaN".into())), Some(vec![0x7f, 0xc0]));
         assert_eq!(t.spelled(&Json::Text("0x3fc0".into())), Some(vec![0x3f, 0xc0]));
+        assert_eq!(t.spelled(&Json::Text("-NaN".into())), Some(vec![0xff, 0xc0]));
+    }
+
+    #[test]
+    fn a_nan_keeps_its_sign() {
+        for (code, positive, negative) in [
+            (">f2", "7e00", "fe00"),
+            (">f4", "7fc00000", "ffc00000"),
+            ("<f8", "000000000000f87f", "000000000000f8ff"),
+        ] {
+            let Some(DType::Float(t)) = DType::from_numpy(code) else { panic!("{code}") };
+            let bits = |text: &str| -> Option<String> {
+                let stored = t.spelled(&Json::Text(text.into()))?;
+                Some(stored.iter().map(|b| format!("{b:02x}")).collect())
+            };
+            for (text, wanted) in [
+                ("NaN", Some(positive)),
+                ("+nan", Some(positive)),
+                ("-NaN", Some(negative)),
+                ("-nanf", Some(negative)),
+                ("- NaN", None),
+                ("--nan", None),
+                ("nan(7)", None),
+            ] {
+                assert_eq!(bits(text).as_deref(), wanted, "{code} {text}");
+            }
+        }
     }
 }

@@ -155,7 +155,9 @@ impl Builder<'_> {
             }
             _ => match (self.hierarchy.links(&node), &words) {
                 // What cannot be listed, as on a web server, NCZarr lists itself.
-                (Err(e), Ok(words)) if e.kind() == ErrorKind::Unsupported && !words.is_empty() => {
+                (Err(e), Ok(words))
+                    if e.kind() == ErrorKind::Unsupported && words.members().next().is_some() =>
+                {
                     Ok(self.named(&node, words))
                 }
                 (links, _) => links.context(|| format!("links of group {path}")),
@@ -259,7 +261,7 @@ impl Builder<'_> {
     /// The links of a group to what NCZarr lists, each looked up by its name.
     fn named(&self, group: &NodeId, words: &zarr::Words) -> Links {
         let mut links = Links::default();
-        for name in words.arrays.iter().chain(&words.groups) {
+        for name in words.members() {
             match self.hierarchy.link(group, name) {
                 Ok(found) => links.links.extend(found),
                 Err(error) => {
@@ -272,11 +274,10 @@ impl Builder<'_> {
 
     /// Links in the order in which NCZarr lists them; others follow. What it lists and is not there is told.
     fn listed(&mut self, group: usize, path: &str, mut links: Vec<Link>, words: &zarr::Words) -> Vec<Link> {
-        let listed = || words.arrays.iter().chain(&words.groups);
-        let order: HashMap<&Name, usize> = listed().enumerate().map(|(i, name)| (name, i)).collect();
+        let order: HashMap<&Name, usize> = words.members().enumerate().map(|(i, name)| (name, i)).collect();
         links.sort_by_key(|link| order.get(&link.name).copied().unwrap_or(usize::MAX));
         let there: HashSet<&Name> = links.iter().map(|link| &link.name).collect();
-        for name in listed().filter(|name| !there.contains(name)) {
+        for name in words.members().filter(|name| !there.contains(name)) {
             self.leave_out(
                 group,
                 join(path, name),

@@ -2,13 +2,13 @@
 
 use super::attribute::{find, integers};
 use super::scale;
-use super::zarr::Zarr;
-use super::{NetcdfView, Variable};
+use super::zarr::{Words, Zarr};
+use super::{Group, NetcdfView, Variable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::model::{AttributeEntry, NodeId};
 use crate::shape::Name;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Takes the path of an object, of an attribute with `:` and its name, and what is wrong with it.
 type Report<'a> = &'a mut dyn FnMut(&str, Error);
@@ -31,7 +31,7 @@ impl NetcdfView {
         }
         let zarr = Zarr::open(&**self.hierarchy(), false).ok().flatten();
         let recorded = match &zarr {
-            Some(zarr) => self.recorded(zarr),
+            Some(zarr) => self.recorded(zarr, report),
             None => HashMap::new(),
         };
         self.check_numbers(report);
@@ -54,15 +54,32 @@ impl NetcdfView {
         found.map(|(d, group)| super::join(&group.path, &d.name)).unwrap_or_default()
     }
 
-    /// What NCZarr records as the lengths of unlimited dimensions; the view knows the longest array's.
-    fn recorded(&self, zarr: &Zarr) -> HashMap<(usize, Name), u64> {
+    /// What NCZarr records as the lengths of unlimited dimensions; the view knows the longest array's. Members that it
+    /// does not list are reported.
+    fn recorded(&self, zarr: &Zarr, report: Report) -> HashMap<(usize, Name), u64> {
         let mut lengths = HashMap::new();
         for (place, group) in self.groups().iter().enumerate() {
             // What can't be read the view has said.
             let words = zarr.group(&**self.hierarchy(), &group.node).unwrap_or_default();
+            self.check_listed(group, &words, report);
             lengths.extend(words.dimensions.into_iter().map(|d| ((place, d.name), d.length)));
         }
         lengths
+    }
+
+    /// NCZarr lists all members of a group: netCDF-C shows no others.
+    fn check_listed(&self, group: &Group, words: &Words, report: Report) {
+        let mut unlisted = |list: &Option<Vec<Name>>, members: &mut dyn Iterator<Item = (&Name, &str)>| {
+            let Some(list) = list else { return };
+            let list: HashSet<&Name> = list.iter().collect();
+            for (_, path) in members.filter(|(name, _)| !list.contains(name)) {
+                let what = format!("it is there, and NCZarr does not list it in group {}", group.path);
+                report(path, wrong(what).hint("netCDF-C does not show it"));
+            }
+        };
+        unlisted(&words.arrays, &mut group.variables.iter().map(|v| (&v.name, v.path.as_str())));
+        let groups = group.groups.iter().filter_map(|&place| self.groups().get(place));
+        unlisted(&words.groups, &mut groups.map(|g| (&g.name, g.path.as_str())));
     }
 
     /// `_Netcdf4Dimid` is the number of one dimension.

@@ -46,16 +46,16 @@ enum Layout {
 #[derive(Debug, Default)]
 pub(super) struct Words {
     pub(super) dimensions: Vec<Dimension>,
-    /// Its arrays, as they were made.
-    pub(super) arrays: Vec<Name>,
-    /// Its groups, as they were made.
-    pub(super) groups: Vec<Name>,
+    /// Its arrays, as they were made, if they are listed.
+    pub(super) arrays: Option<Vec<Name>>,
+    /// Its groups, as they were made, if they are listed.
+    pub(super) groups: Option<Vec<Name>>,
 }
 
 impl Words {
-    /// Whether no member of the group is listed.
-    pub(super) fn is_empty(&self) -> bool {
-        self.arrays.is_empty() && self.groups.is_empty()
+    /// All members of the group that are listed.
+    pub(super) fn members(&self) -> impl Iterator<Item = &Name> {
+        self.arrays.iter().chain(&self.groups).flatten()
     }
 }
 
@@ -171,10 +171,10 @@ impl Zarr {
             words.dimensions = dimensions(found)?;
         }
         if let Some(found) = any(&own, &["arrays", "vars"]) {
-            words.arrays = texts(found, "arrays")?;
+            words.arrays = Some(texts(found, "arrays")?);
         }
         if let Some(found) = any(&own, &["groups", "subgroups"]) {
-            words.groups = texts(found, "groups")?;
+            words.groups = Some(texts(found, "groups")?);
         }
         Ok(words)
     }

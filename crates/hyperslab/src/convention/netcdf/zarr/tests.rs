@@ -164,6 +164,35 @@ fn what_is_wrong_in_one_variable_hides_no_other() {
 }
 
 #[test]
+fn what_nczarr_does_not_list_is_a_fault() {
+    let line = format!("{}, \"_nczarr_array\": {{\"dimrefs\": [\"/x\"]}}", array("[3]", "<i2"));
+    let faults = |lists: &str| {
+        let group = format!(
+            r#""zarr_format": 2, "_nczarr_superblock": {{"version": "2.0.0"}},
+            "_nczarr_group": {{"dims": {{"x": 3}}{lists}}}"#
+        );
+        let view = open(&[
+            (".zgroup", group.as_str()),
+            ("a/.zarray", &line),
+            ("b/.zarray", &line),
+            ("g/.zgroup", GROUP),
+            ("g/c/.zarray", &line),
+        ]);
+        let mut found = Vec::new();
+        view.check(&Limits::default(), &mut |path, e| {
+            assert!(e.to_string().contains("it is there, and NCZarr does not list it in group /"), "{e}");
+            found.push(path.to_owned());
+        });
+        found
+    };
+    assert!(faults(r#", "vars": ["a", "b"], "groups": ["g"]"#).is_empty());
+    assert_eq!(faults(r#", "vars": ["a"], "groups": ["g"]"#), ["/b"]);
+    assert_eq!(faults(r#", "arrays": [], "groups": []"#), ["/a", "/b", "/g"]);
+    // Where nothing is listed nothing is missing.
+    assert!(faults("").is_empty());
+}
+
+#[test]
 fn attributes_have_the_recorded_type_or_one_without_loss() {
     let told = |spelled: &str, recorded: Option<&str>, fill: Option<&str>| {
         let json = Json::parse(spelled.as_bytes()).unwrap();

@@ -223,6 +223,8 @@ fn parse(bytes: &[u8], place: &Place) -> Result<Vec<(String, Entry)>> {
         return Err(Error::corrupt(CENTRAL, place.offset, text));
     }
     let mut found = Vec::with_capacity(place.entries as usize);
+    // Programs of Windows wrote all names so; in names with / a \ is a character as any other.
+    let mut has_slash = false;
     let mut c = Fields::new(bytes, CENTRAL, place.offset);
     for _ in 0..place.entries {
         let here = c.clone();
@@ -245,14 +247,21 @@ fn parse(bytes: &[u8], place: &Place) -> Result<Vec<(String, Entry)>> {
         let [length, stored, header] = sizes;
         let header = header.checked_add(place.before).filter(|&h| h < place.offset);
         let header = header.ok_or_else(|| here.corrupt("an entry for a file behind the directory"))?;
+        has_slash |= name.strip_suffix(b"/").unwrap_or(name).contains(&b'/');
         // Names are UTF-8 or of a code page that agrees with it where keys are concerned.
         let name = match std::str::from_utf8(name) {
-            Ok(name) => name.strip_prefix("./").unwrap_or(name).trim_start_matches('/').to_owned(),
+            Ok(name) => name.to_owned(),
             // No key has a NUL.
             Err(_) => format!("\0{}", String::from_utf8_lossy(name)),
         };
         let limit = place.offset;
         found.push((name, Entry { flags, method, crc, stored, length, header, limit, variable }));
+    }
+    for (name, _) in &mut found {
+        if !has_slash && name.contains('\\') {
+            *name = name.replace('\\', "/");
+        }
+        *name = name.strip_prefix("./").unwrap_or(name).trim_start_matches('/').to_owned();
     }
     Ok(found)
 }
