@@ -1,7 +1,7 @@
 //! `commit`: a new version.
 
 use crate::args::Commit;
-use crate::edit::Given;
+use crate::edit::{Given, assignment};
 use crate::output::{self, Failure, Out, Outcome};
 use hyperslab::OpenOptions;
 use hyperslab::select::Selection;
@@ -30,8 +30,7 @@ pub(crate) fn run(arguments: &Commit, open: &OpenOptions, out: &mut Out) -> Outc
         version.take(&output::open(other.clone(), open)?)?;
     }
     for text in &arguments.set {
-        let at = text.find("]=").map(|at| at + 1).or_else(|| text.rfind('='));
-        let Some((target, value)) = at.map(|at| (&text[..at], &text[at + 1..])) else {
+        let Some((target, value)) = assignment(text) else {
             return Err(Failure::Other(format!("{text} sets nothing: write path[SLICE]=VALUE")));
         };
         let (path, selection) = match target.strip_suffix(']').and_then(|t| t.rsplit_once('[')) {

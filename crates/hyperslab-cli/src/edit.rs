@@ -74,12 +74,21 @@ impl Given {
     }
 }
 
+/// The target and the value of `TARGET[SLICE]=VALUE`, blanks around the sign allowed. The slice ends where its value begins; a
+/// name may have an equals sign in it.
+pub(crate) fn assignment(text: &str) -> Option<(&str, &str)> {
+    let behind_slice = text.match_indices(']').find_map(|(at, _)| {
+        let value = text[at + 1..].trim_start().strip_prefix('=')?;
+        Some((&text[..=at], value))
+    });
+    let (target, value) = behind_slice.or_else(|| text.rsplit_once('='))?;
+    Some((target.trim_end(), value.trim_start()))
+}
+
 /// `set`: elements of an array.
 pub(crate) fn set(arguments: &Set, open: &OpenOptions) -> Outcome<()> {
     let text = &arguments.assignment;
-    // The slice ends where its value begins; a name may have an equals sign in it.
-    let at = text.find("]=").map(|at| at + 1).or_else(|| text.rfind('='));
-    let Some((target, value)) = at.map(|at| (&text[..at], &text[at + 1..])) else {
+    let Some((target, value)) = assignment(text) else {
         return Err(Failure::Other(format!("{text} sets nothing: write FILE::/path[SLICE]=VALUE")));
     };
     let address = Address::locate(target);

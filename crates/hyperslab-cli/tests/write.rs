@@ -51,6 +51,7 @@ fn files_are_copied_compared_and_edited() {
     let array = format!("{zarr}::/a");
     let get = |what: &str| text(&run(&["get", &format!("{array}{what}"), "--format", "json"]));
     assert_eq!(code(&["set", &format!("{array}[1:3]=[7, -8]")]), Some(0));
+    assert_eq!(code(&["set", &format!("{array}[2] = -8")]), Some(0), "blanks around the sign");
     assert_eq!(get("").trim(), "[0,7,-8,3,4,5]");
     assert_eq!(code(&["diff", &source, &zarr]), Some(1));
     assert_eq!(code(&["attr", &array, "units", "m"]), Some(0));
