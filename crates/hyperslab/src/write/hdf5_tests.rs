@@ -2,7 +2,11 @@
 
 use super::*;
 use crate::dtype::{ByteOrder, IntegerType};
-use crate::model::write::FillSpec;
+use crate::format::hdf5::write::Libver;
+use crate::model::VirtualMapping;
+use crate::model::write::{EncodedChunk, ExternalRun, FillSpec, LayoutSpec, LinkSpec};
+use crate::select::Selection;
+use crate::shape::Name;
 
 fn i32le() -> DType {
     DType::Integer(IntegerType::new(4, ByteOrder::Little, true))
@@ -162,5 +166,208 @@ fn many_small_arrays_cost_what_they_are() {
         let data = file.array(&format!("d{i}")).unwrap().read::<i32>(crate::Selection::all()).unwrap();
         assert_eq!(data.data, (0..10).map(|n| n * i as i32).collect::<Vec<_>>());
     }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+fn at(text: &str) -> ObjectPath {
+    ObjectPath::parse(text).unwrap()
+}
+
+/// Arrays in every way in which HDF5 stores elements, in the group `g` of a new file; their names.
+fn every_storage(text: &str, libver: Libver) -> Vec<String> {
+    let mut options = CreateOptions::new();
+    options.hdf5 = options.hdf5.with_libver(libver);
+    let mut w = create(text, Format::Hdf5, &options).unwrap();
+    let mut names = Vec::new();
+    w.create_group("g").unwrap();
+    let space = |max: [Option<u64>; 2]| Dataspace::Simple { dims: vec![4, 6], max: max.to_vec() };
+    let fixed = [Some(4), Some(6)];
+    let chunked = |chunk: &[u64]| LayoutSpec::Chunked { chunk: chunk.to_vec(), shard: None };
+    let ways = [
+        ("compact", LayoutSpec::Compact, fixed),
+        ("contiguous", LayoutSpec::Contiguous, fixed),
+        ("single", chunked(&[4, 6]), fixed),
+        ("fixed", chunked(&[3, 4]), fixed),
+        ("extensible", chunked(&[3, 4]), [None, Some(6)]),
+        ("tree", chunked(&[3, 4]), [None, None]),
+    ];
+    for (name, layout, max) in ways {
+        for filtered in [false, true] {
+            if filtered && !matches!(layout, LayoutSpec::Chunked { .. }) {
+                continue;
+            }
+            let path = format!("g/{name}{}", if filtered { " filtered" } else { "" });
+            let mut spec = ArraySpec::new(i32le(), space(max));
+            spec.layout = layout.clone();
+            spec.fill = FillSpec::Value(Content::Fixed((-1i32).to_le_bytes().to_vec().into()));
+            if filtered {
+                let (name, parameters) = (Name::default(), vec![4]);
+                spec.filters = vec![crate::codec::FilterSpec::Hdf5 { id: 1, flags: 1, name, parameters }];
+            }
+            w.create_array(&path, spec).unwrap();
+            let mut staged =
+                StagedArray::full(&[4, 6], &[3, 4], &i32le(), Some(Values::from(-1i64))).unwrap();
+            staged.set("1:, 2:5", Values::from(100 + names.len() as i64)).unwrap();
+            w.write(&path, &staged).unwrap();
+            names.push(path);
+        }
+    }
+    let text_type = DType::VarString {
+        size: 16,
+        padding: crate::dtype::StringPadding::NullTerminated,
+        charset: crate::dtype::CharSet::Utf8,
+    };
+    let three = |max| Dataspace::Simple { dims: vec![3], max: vec![max] };
+    for (name, layout, max) in [
+        ("texts compact", LayoutSpec::Compact, Some(3)),
+        ("texts contiguous", LayoutSpec::Contiguous, Some(3)),
+        ("texts chunked", chunked(&[3]), None),
+    ] {
+        let path = at(&format!("g/{name}"));
+        let mut spec = ArraySpec::new(text_type.clone(), three(max));
+        spec.layout = layout;
+        w.create_array(&path.to_string(), spec).unwrap();
+        let bytes = w.writer.flatten(&path, &Content::texts([&b"one"[..], b"", name.as_bytes()])).unwrap();
+        let chunk = EncodedChunk { coord: [0].as_slice().into(), bytes: Some(bytes), mask: 0 };
+        w.writer.write_chunks(&path, vec![chunk]).unwrap();
+        names.push(format!("g/{name}"));
+    }
+    w.create_array("g/unwritten", ArraySpec::simple(i32le(), &[3])).unwrap();
+    names.push("g/unwritten".into());
+    let mut spec = ArraySpec::simple(i32le(), &[6]);
+    let run = |file: &str, offset, length| ExternalRun { file: file.into(), offset, length };
+    spec.layout = LayoutSpec::External(vec![run("first.raw", 4, Some(8)), run("other.raw", 0, None)]);
+    w.create_array("g/external", spec).unwrap();
+    names.push("g/external".into());
+    if libver != Libver::V18 {
+        w.create_array("source", ArraySpec::simple(i32le(), &[4])).unwrap();
+        let staged = StagedArray::full(&[4], &[4], &i32le(), Some(Values::from(7i64))).unwrap();
+        w.write("source", &staged).unwrap();
+        let slab = |start: u64, count: u64| {
+            crate::model::SpaceSelection::Regular(crate::model::Hyperslab {
+                start: [start].as_slice().into(),
+                stride: [1].as_slice().into(),
+                count: vec![Some(1)],
+                block: vec![Some(count)],
+            })
+        };
+        let mapping = |start, count| VirtualMapping {
+            file: ".".into(),
+            dataset: "/source".into(),
+            source_selection: slab(0, count),
+            selection: slab(start, count),
+        };
+        for (name, mappings) in
+            [("virtual", vec![mapping(1, 2), mapping(5, 4)]), ("virtual of nothing", vec![])]
+        {
+            let path = format!("g/{name}");
+            let mut spec = ArraySpec::simple(i32le(), &[10]).with_fill(&(-3i32).to_le_bytes());
+            spec.layout = LayoutSpec::Virtual(mappings);
+            w.create_array(&path, spec).unwrap();
+            names.push(path);
+        }
+    }
+    w.commit().unwrap();
+    names
+}
+
+/// How an array is stored, and what is in it.
+fn content(file: &File, path: &str) -> String {
+    let array = file.array(path).unwrap_or_else(|e| panic!("{path}: {e}"));
+    let values = array.read_values(Selection::all()).unwrap_or_else(|e| panic!("{path}: {e}"));
+    let meta = array.meta();
+    format!("{:?} {:?} {:?} {:?} {values:?}", meta.layout, meta.space, meta.dtype, meta.filters)
+}
+
+#[test]
+fn copies_hold_what_their_sources_hold() {
+    for libver in [Libver::Earliest, Libver::V18, Libver::V110, Libver::Latest] {
+        let folder = folder(&format!("copies-{libver:?}"));
+        let numbers = |from: i32| (from..from + 6).flat_map(i32::to_le_bytes).collect::<Vec<u8>>();
+        std::fs::write(folder.join("first.raw"), numbers(10)).unwrap();
+        std::fs::write(folder.join("other.raw"), numbers(50)).unwrap();
+        let path = folder.join("file.h5");
+        let text = path.to_str().unwrap();
+        let names = every_storage(text, libver);
+        let file = crate::open(text).unwrap();
+        let wanted: Vec<String> = names.iter().map(|name| content(&file, name)).collect();
+        let of = |name: &str| wanted[names.iter().position(|n| n == name).unwrap()].as_str();
+        assert!(of("g/external").contains("Integer(11), Integer(12), Integer(50)"), "{}", of("g/external"));
+        if libver != Libver::V18 {
+            assert!(of("g/virtual").contains("Integer(-3), Integer(7), Integer(7), Integer(-3)"));
+        }
+        let verify = |groups: &[&str]| {
+            let file = crate::open(text).unwrap();
+            for group in groups {
+                for (name, wanted) in names.iter().zip(&wanted) {
+                    let there = name.replacen("g/", &format!("{group}/"), 1);
+                    assert_eq!(&content(&file, &there), wanted, "{there} {libver:?}");
+                }
+            }
+            let mut faults = Vec::new();
+            file.check(&mut |fault| faults.push(fault.error.to_string()));
+            assert_eq!(faults, Vec::<String>::new(), "{libver:?}");
+        };
+        let session = |change: &dyn Fn(&mut Transaction, &str, &str)| {
+            let mut w = edit(text, &OpenOptions::default(), &WriteOptions::new()).unwrap();
+            for name in &names {
+                change(&mut w, name, name.strip_prefix("g/").unwrap());
+            }
+            w.commit().unwrap();
+        };
+        let mut w = edit(text, &OpenOptions::default(), &WriteOptions::new()).unwrap();
+        w.apply(Change::CopyObject { from: at("g"), to: at("whole") }).unwrap();
+        ["copies", "again", "links", "moved"].iter().for_each(|group| w.create_group(group).unwrap());
+        w.commit().unwrap();
+        verify(&["g", "whole"]);
+        session(&|w, name, short| {
+            w.apply(Change::CopyObject { from: at(name), to: at(&format!("copies/{short}")) }).unwrap();
+            // A copy of what this transaction made.
+            let (from, to) = (at(&format!("copies/{short}")), at(&format!("again/{short}")));
+            w.apply(Change::CopyObject { from, to }).unwrap();
+            let link = LinkSpec::Hard(at(name));
+            w.apply(Change::CreateLink { path: at(&format!("links/{short}")), link }).unwrap();
+            w.set_attribute(name, "note", "text ".repeat(100).as_str()).unwrap();
+        });
+        verify(&["g", "whole", "copies", "again", "links"]);
+        session(&|w, name, short| {
+            let to = at(&format!("moved/{short}"));
+            w.apply(Change::Rename { from: at(&format!("whole/{short}")), to }).unwrap();
+            w.apply(Change::Delete { path: at(name) }).unwrap();
+            w.apply(Change::Delete { path: at(&format!("again/{short}")) }).unwrap();
+        });
+        verify(&["copies", "links", "moved"]);
+        session(&|w, _, short| w.apply(Change::Delete { path: at(&format!("links/{short}")) }).unwrap());
+        verify(&["copies", "moved"]);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
+fn what_cannot_be_copied_is_refused_before_anything_changes() {
+    let folder = folder("refused");
+    let path = folder.join("file.h5");
+    let text = path.to_str().unwrap();
+    let mut w = create(text, Format::Hdf5, &CreateOptions::new()).unwrap();
+    w.create_group("g").unwrap();
+    w.create_array("g/a", ArraySpec::simple(i32le(), &[600])).unwrap();
+    let mut spec = ArraySpec::simple(i32le(), &[6]).with_chunk(&[2]);
+    spec.allocation_time = Some(crate::model::write::AllocationTime::Early);
+    w.create_array("g/implicit", spec).unwrap();
+    for (name, length) in [("g/a", 600), ("g/implicit", 6)] {
+        let staged = StagedArray::full(&[length], &[2], &i32le(), Some(Values::from(3i64))).unwrap();
+        w.write(name, &staged).unwrap();
+    }
+    w.commit().unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let mut w = edit(text, &OpenOptions::default(), &WriteOptions::new()).unwrap();
+    let refused = w.apply(Change::CopyObject { from: at("g"), to: at("h") }).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported);
+    assert!(refused.to_string().contains("implicit"), "{refused}");
+    w.commit().unwrap();
+    assert_eq!(std::fs::read(&path).unwrap().len(), before.len());
+    let file = crate::open(text).unwrap();
+    assert!(file.array("h/a").is_err());
+    assert_eq!(file.array("g/a").unwrap().read::<i32>(..).unwrap().data, [3; 600]);
     std::fs::remove_dir_all(folder).unwrap();
 }

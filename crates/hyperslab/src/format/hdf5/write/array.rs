@@ -2,7 +2,7 @@
 
 use super::index::{self, Entry, Shape};
 use super::message;
-use super::object::{Array, Body, Chunked, Fill, Id, Object, Storage, Target, Value};
+use super::object::{Array, Body, Chunked, Elsewhere, Fill, Id, Object, Storage, Target, Value};
 use super::transaction::Transaction;
 use crate::codec::{BindContext, Registry};
 use crate::dtype::{DType, Field};
@@ -263,8 +263,8 @@ impl Transaction {
                 if self.options.libver == super::Libver::V18 {
                     return Err(Error::unsupported("virtual datasets in files for HDF5 1.8"));
                 }
-                super::selection::mappings(mappings, self.disk.sizes())?;
-                Ok(Storage::Virtual(mappings.clone()))
+                let block = super::selection::mappings(mappings, self.disk.sizes())?;
+                Ok(Storage::Virtual(if mappings.is_empty() { Vec::new() } else { block }))
             }
             LayoutSpec::External(runs) => {
                 if !spec.filters.is_empty() {
@@ -339,11 +339,11 @@ impl Transaction {
         let (chunk, cut_edges) = match &array.storage {
             Storage::Chunked(chunked) => (chunked.chunk.to_vec(), false),
             Storage::Contiguous { .. } | Storage::Compact(_) => (pieces(&shape, dtype.size() as u64), true),
-            Storage::Virtual(_) => {
+            Storage::Virtual(_) | Storage::Elsewhere(Elsewhere::Virtual(_)) => {
                 return Err(Error::unsupported("writing elements of a virtual dataset")
                     .hint("write those of its sources"));
             }
-            Storage::External(_) => {
+            Storage::External(_) | Storage::Elsewhere(Elsewhere::External(_)) => {
                 return Err(Error::unsupported("writing elements that lie in other files"));
             }
         };

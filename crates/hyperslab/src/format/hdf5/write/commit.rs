@@ -114,16 +114,16 @@ impl Transaction {
                 }
                 LayoutClass::Chunked(Chunked { chunk, element_size, index: kind, address, edge_unfiltered })
             }
-            Storage::Virtual(mappings) => {
-                let block = super::selection::mappings(mappings, self.disk.sizes())?;
-                let empty = mappings.is_empty();
-                match empty {
-                    true => LayoutClass::Virtual { address: UNDEFINED, index: 0 },
-                    false => {
-                        let place = self.heap.insert(&mut self.disk, &block)?;
-                        LayoutClass::Virtual { address: place.address, index: place.index }
-                    }
-                }
+            Storage::Virtual(block) if block.is_empty() => {
+                LayoutClass::Virtual { address: UNDEFINED, index: 0 }
+            }
+            Storage::Virtual(block) => {
+                let block = block.clone();
+                let place = self.heap.insert(&mut self.disk, &block)?;
+                LayoutClass::Virtual { address: place.address, index: place.index }
+            }
+            Storage::Elsewhere(_) => {
+                return Err(Error::invalid("elements in other arrays or files, which were not looked up"));
             }
             Storage::External(runs) => {
                 let size = crate::shape::byte_count(array.space.dims(), array.dtype.size())?;

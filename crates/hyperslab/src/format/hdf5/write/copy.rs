@@ -11,6 +11,7 @@ use crate::codec::{BindContext, Registry, Scratch};
 use crate::dtype::{DType, ReferenceKind};
 use crate::error::{Context, Error, Result};
 use crate::format::hdf5::heap::GlobalHeap;
+use crate::format::hdf5::message::layout::IndexKind;
 use crate::format::hdf5::parse::Cursor;
 use crate::model::HeapRef;
 use crate::model::write::ObjectPath;
@@ -32,6 +33,19 @@ pub(super) fn has_heap(dtype: &DType) -> bool {
     }
 }
 
+/// Fails if there is no exact copy of an array.
+fn check_copy(array: &Array) -> Result<()> {
+    match &array.storage {
+        Storage::Chunked(chunked) if chunked.kind == IndexKind::Implicit && !chunked.chunks.is_empty() => {
+            Err(Error::unsupported("a copy of an array with an implicit chunk index"))
+        }
+        _ if has_heap(&array.dtype) && matches!(array.fill, Fill::Stored(_)) => {
+            Err(Error::unsupported("a copy of an array with a fill value on the heap"))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Transaction {
     pub(super) fn copy_object(&mut self, from: &ObjectPath, to: &ObjectPath) -> Result<()> {
         let source = self.find(from)?;
@@ -45,6 +59,8 @@ impl Transaction {
             self.load_attributes(id)?;
             if let Body::Array(_) = &self.object(id)?.body {
                 self.load_chunks(id)?;
+                self.load_elsewhere(id)?;
+                check_copy(self.array(id)?)?;
             }
             let Body::Group(group) = &self.object(id)?.body else { continue };
             let names: Vec<_> = group.links.keys().cloned().collect();
@@ -153,11 +169,6 @@ impl Transaction {
                 let pipeline = Registry::default().pipeline(&array.filters, &context)?;
                 let mut new = chunked.clone();
                 let mut scratch = Scratch::default();
-                if new.kind == crate::format::hdf5::message::layout::IndexKind::Implicit
-                    && !new.chunks.is_empty()
-                {
-                    return Err(Error::unsupported("a copy of an array with an implicit chunk index"));
-                }
                 for entry in new.chunks.values_mut() {
                     if heap {
                         let stored = self.disk.read(entry.address, to_usize(entry.length)?)?;
@@ -177,9 +188,6 @@ impl Transaction {
             }
             other => other.clone(),
         };
-        if heap && matches!(array.fill, Fill::Stored(_)) {
-            return Err(Error::unsupported("a copy of an array with a fill value on the heap"));
-        }
         Ok(Array { storage, dirty: true, ..array.clone() })
     }
 

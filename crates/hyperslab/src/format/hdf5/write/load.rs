@@ -8,7 +8,8 @@ use super::group::{GroupK, Table};
 use super::header::{Blocks, NewMessage, Prefix};
 use super::index::Entry;
 use super::object::{
-    Array, Attribute, AttributeValue, Body, Chunked, Fill, Group, Id, Link, Object, Storage, Stored, Target,
+    Array, Attribute, AttributeValue, Body, Chunked, Elsewhere, Fill, Group, Id, Link, Object, Storage,
+    Stored, Target,
 };
 use super::transaction::Transaction;
 use super::{Hdf5Options, Libver, disk, global};
@@ -18,8 +19,10 @@ use crate::format::hdf5::attribute::dense_messages;
 use crate::format::hdf5::dataset::Dataset;
 use crate::format::hdf5::file::Space;
 use crate::format::hdf5::group;
+use crate::format::hdf5::heap::{GlobalHeap, LocalHeap};
 use crate::format::hdf5::hierarchy::Hdf5;
 use crate::format::hdf5::message::attribute::{AttributeInfo, AttributeMessage};
+use crate::format::hdf5::message::external::ExternalSlot;
 use crate::format::hdf5::message::layout::{IndexKind, LayoutClass};
 use crate::format::hdf5::message::link::SymbolTable;
 use crate::format::hdf5::message::shared::Shared;
@@ -27,9 +30,11 @@ use crate::format::hdf5::message::{Message, dataspace, datatype, kind};
 use crate::format::hdf5::object::Header;
 use crate::format::hdf5::parse::{Cursor, UNDEFINED};
 use crate::limits::Limits;
-use crate::model::write::EncodedChunk;
-use crate::model::{ChunkIndex, ChunkRef, Dataspace, FillValue, Hierarchy, LinkTarget, NodeId, NodeKind};
-use crate::shape::Coord;
+use crate::model::write::{EncodedChunk, ExternalRun};
+use crate::model::{
+    ChunkIndex, ChunkRef, Dataspace, FillValue, HeapRef, Hierarchy, LinkTarget, NodeId, NodeKind,
+};
+use crate::shape::{Coord, Name};
 use crate::source::{Neighbours, Source};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -239,11 +244,13 @@ impl Transaction {
         let version = layout.version.max(3);
         let storage = match layout.class {
             LayoutClass::Compact(bytes) => Storage::Compact(bytes.to_vec()),
-            LayoutClass::Contiguous { .. } if external.is_some() => Storage::External(Vec::new()),
-            LayoutClass::Contiguous { address, .. } => Storage::Contiguous {
-                address: Some(address).filter(|&a| a != UNDEFINED),
-                size: bytes,
-                written: (address == UNDEFINED).then(BTreeSet::new),
+            LayoutClass::Contiguous { address, .. } => match external {
+                Some(files) => Storage::Elsewhere(Elsewhere::External(files)),
+                None => Storage::Contiguous {
+                    address: Some(address).filter(|&a| a != UNDEFINED),
+                    size: bytes,
+                    written: (address == UNDEFINED).then(BTreeSet::new),
+                },
             },
             LayoutClass::Chunked(chunked) => Storage::Chunked(Chunked {
                 kind: chunked.index,
@@ -253,7 +260,9 @@ impl Transaction {
                 edge_unfiltered: chunked.edge_unfiltered,
                 ..Chunked::new(chunked.chunk)
             }),
-            LayoutClass::Virtual { .. } => Storage::Virtual(Vec::new()),
+            LayoutClass::Virtual { address, index } => {
+                Storage::Elsewhere(Elsewhere::Virtual(HeapRef { address, index }))
+            }
         };
         let fill_value = match fill.value {
             FillValue::Undefined => Fill::Undefined,
@@ -423,6 +432,30 @@ impl Transaction {
         chunked.known.clear();
         chunked.chunks = chunks;
         chunked.loaded = true;
+        Ok(())
+    }
+
+    /// Looks up which other arrays or files hold the elements of an array.
+    pub(super) fn load_elsewhere(&mut self, id: Id) -> Result<()> {
+        let Body::Array(array) = &self.object(id)?.body else { return Ok(()) };
+        let Storage::Elsewhere(place) = &array.storage else { return Ok(()) };
+        let file = self.file()?;
+        let space = file.objects().space();
+        let storage = match place {
+            Elsewhere::Virtual(place) if place.address == UNDEFINED => Storage::Virtual(Vec::new()),
+            Elsewhere::Virtual(place) => {
+                Storage::Virtual(GlobalHeap::new(space.clone()).object(*place)?.to_vec())
+            }
+            Elsewhere::External(files) => {
+                let heap = LocalHeap::open(space, files.heap)?;
+                let run = |slot: &ExternalSlot| {
+                    let file = Name::from(heap.text(slot.name)?);
+                    Ok(ExternalRun { file, offset: slot.offset, length: slot.size })
+                };
+                Storage::External(files.slots.iter().map(run).collect::<Result<_>>()?)
+            }
+        };
+        self.array_mut(id)?.storage = storage;
         Ok(())
     }
 

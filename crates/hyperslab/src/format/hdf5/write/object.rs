@@ -4,11 +4,12 @@ use super::header::{Blocks, NewMessage, Prefix};
 use super::index::{Chunks, Entry};
 use crate::codec::FilterSpec;
 use crate::dtype::DType;
+use crate::format::hdf5::message::external::ExternalFiles;
 use crate::format::hdf5::message::fill::{AllocationTime, FillTime};
 use crate::format::hdf5::message::layout::IndexKind;
 use crate::format::hdf5::parse::UNDEFINED;
 use crate::model::write::{ExternalRun, ObjectPath, TargetPart};
-use crate::model::{Dataspace, VirtualMapping};
+use crate::model::{Dataspace, HeapRef};
 use crate::shape::{Coord, Name};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,10 +126,21 @@ pub(super) enum Storage {
     },
     /// In chunks.
     Chunked(Chunked),
-    /// In other arrays.
-    Virtual(Vec<VirtualMapping>),
+    /// In other arrays: the mappings as the global heap holds them, nothing if there are none.
+    Virtual(Vec<u8>),
     /// In other files.
     External(Vec<ExternalRun>),
+    /// In other arrays or files; the file says in which, which is read when somebody has to know.
+    Elsewhere(Elsewhere),
+}
+
+/// Where a file says which other arrays or files hold the elements of an array.
+#[derive(Clone, Debug)]
+pub(super) enum Elsewhere {
+    /// The mappings of a virtual dataset.
+    Virtual(HeapRef),
+    /// External files.
+    External(ExternalFiles),
 }
 
 /// Chunked storage.
