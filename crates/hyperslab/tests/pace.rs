@@ -74,8 +74,9 @@ fn bytes_in_flight_are_bounded() {
     let mut limits = Limits::default();
     limits.in_flight = 12 << 20;
     read_all(&url, &OpenOptions::new().with_limits(limits));
-    // A third for what travels, one for what waits, one for what is decoded.
+    // A third for what travels, one for what waits, one for what is decoded: 4 MiB travel. The server may note the end of an
+    // answer long after we have it, hence twice that; without the bound it is all that the connections carry, 16 MiB or more.
     let log = server.log();
     let most = together(&log) * log.iter().map(|r| r.sent).max().unwrap();
-    assert!(most <= 4 << 20, "{most} bytes at a time");
+    assert!(most <= 8 << 20, "{most} bytes at a time");
 }
