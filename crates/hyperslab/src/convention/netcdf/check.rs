@@ -20,7 +20,7 @@ fn wrong(what: String) -> Error {
 impl NetcdfView {
     /// Reports what could not be shown because it is broken, and what contradicts itself: dimensions with one number,
     /// references to scales that lead nowhere, axes that are not as long as their dimensions, names that do not fit the
-    /// axes. More is read than for [`NetcdfView::open`].
+    /// axes. More is read than for a view.
     pub fn check(&self, limits: &Limits, report: &mut dyn FnMut(&str, Error)) {
         for left in self.groups().iter().flat_map(|g| &g.left_out) {
             if let Some(kind) = left.failed {

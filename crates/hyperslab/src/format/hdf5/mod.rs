@@ -2,7 +2,7 @@
 //!
 //! Bottom up: [`parse`] (a checked cursor), [`mod@file`] (address space of one file), `heap`, `btree` (structures that others
 //! point into), `message` (what an object header holds), `object` (headers), `group`, `attribute`, `index` (chunk
-//! coordinates to byte locations), and `hierarchy`, the face to the rest of the engine. [`write`] is the way back.
+//! coordinates to byte locations), and `hierarchy`, the face to the rest of the engine. [`mod@write`] is the way back.
 
 pub mod attribute;
 pub mod btree;

@@ -85,7 +85,7 @@ fn external(file: Surroundings<'_>, files: &ExternalFiles) -> Result<ExternalSou
     ExternalSource::new(segments, file.neighbours.clone(), file.space.data().clone())
 }
 
-/// Where the chunks of a virtual dataset are in one other array, if it is made of such: see [`Stack`].
+/// Where the chunks of a virtual dataset are in one other array, if it is made of such: see `Stack`.
 pub fn stacked(file: Surroundings<'_>, dataset: &Dataset, chunk_of: ChunkOf<'_>) -> Result<Option<Stack>> {
     let (LayoutClass::Virtual { address, index }, Dataspace::Simple { dims, .. }) =
         (&dataset.layout.class, &dataset.space)
