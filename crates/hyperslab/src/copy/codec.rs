@@ -81,7 +81,7 @@ mod tests {
             };
             specs.into_iter().map(name).collect()
         };
-        assert_eq!(names("shuffle+zstd=3"), ["shuffle{}", "zstd{\"level\":3}"]);
+        assert_eq!(names("shuffle+zlib=3"), ["shuffle{}", "zlib{\"level\":3}"]);
         assert_eq!(names("blosc-lz4=5"), ["blosc{\"cname\":\"lz4\",\"clevel\":5}"]);
         assert_eq!(names("none"), Vec::<String>::new());
         assert_eq!(names("{\"id\":\"zlib\",\"level\":1}"), ["zlib{\"level\":1}"]);
