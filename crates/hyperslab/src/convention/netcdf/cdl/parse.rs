@@ -77,7 +77,7 @@ impl Parser<'_> {
         Ok(there)
     }
 
-    fn expect(&mut self, mark: char) -> Result<()> {
+    fn require(&mut self, mark: char) -> Result<()> {
         if self.take(mark)? { Ok(()) } else { Err(self.wrong(format!("a {mark} is missing here"))) }
     }
 
@@ -104,7 +104,7 @@ impl Parser<'_> {
     /// A group from its `{` to its `}`.
     fn group(&mut self, name: String, depth: u32) -> Result<Group> {
         self.limits.check_depth("groups of CDL", depth)?;
-        self.expect('{')?;
+        self.require('{')?;
         let mut group = Group { name, ..Group::default() };
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut section = Section::None;
@@ -139,7 +139,7 @@ impl Parser<'_> {
                 continue;
             }
             self.statement(section, &mut group, &mut places)?;
-            self.expect(';')?;
+            self.require(';')?;
         }
         self.step()?;
         Ok(group)
@@ -181,7 +181,7 @@ impl Parser<'_> {
         match section {
             Section::Dimensions => self.dimensions(at, first, group),
             Section::Data => {
-                self.expect('=')?;
+                self.require('=')?;
                 let at = self.at;
                 group.data.push(Data { variable: first, values: self.items(0)?, at });
                 Ok(())
@@ -212,7 +212,7 @@ impl Parser<'_> {
     /// From the name on.
     fn attribute(&mut self, kind: Option<String>) -> Result<Attribute> {
         let name = self.name("an attribute")?;
-        self.expect('=')?;
+        self.require('=')?;
         let at = self.at;
         Ok(Attribute { name, kind, values: self.items(0)?, at })
     }
@@ -220,7 +220,7 @@ impl Parser<'_> {
     fn dimensions(&mut self, at: usize, first: String, group: &mut Group) -> Result<()> {
         let (mut at, mut name) = (at, first);
         loop {
-            self.expect('=')?;
+            self.require('=')?;
             let unlimited =
                 matches!(&self.token, Token::Name(word, true) if word.eq_ignore_ascii_case("unlimited"));
             let length = if unlimited {
@@ -259,7 +259,7 @@ impl Parser<'_> {
                         break;
                     }
                 }
-                self.expect(')')?;
+                self.require(')')?;
             }
             if places.insert(name.clone(), group.variables.len()).is_some() {
                 let what = format!("{name} is a variable of this group already");
@@ -281,32 +281,32 @@ impl Parser<'_> {
         match first.as_str() {
             "opaque" if self.take('(')? => {
                 let size = self.size("the size of an opaque type")?;
-                self.expect(')')?;
+                self.require(')')?;
                 Ok(UserType::Opaque { at, size, name: self.name("a type")? })
             }
             "compound" | "struct" | "structure" => {
                 let name = self.name("a type")?;
-                self.expect('{')?;
+                self.require('{')?;
                 let mut fields = Vec::new();
                 while !self.take('}')? {
                     self.fields(&mut fields)?;
-                    self.expect(';')?;
+                    self.require(';')?;
                 }
                 Ok(UserType::Compound { at, name, fields })
             }
             _ if self.take('(')? => {
-                self.expect('*')?;
-                self.expect(')')?;
+                self.require('*')?;
+                self.require(')')?;
                 Ok(UserType::VarLen { at, base: first, name: self.name("a type")? })
             }
             _ if self.token == Token::Name("enum".into(), true) => {
                 self.step()?;
                 let name = self.name("a type")?;
-                self.expect('{')?;
+                self.require('{')?;
                 let mut members = Vec::new();
                 loop {
                     let member = self.name("a member")?;
-                    self.expect('=')?;
+                    self.require('=')?;
                     let Token::Integer(value, _) = self.token else {
                         return Err(self.wrong("the value of a member is an integer"));
                     };
@@ -316,7 +316,7 @@ impl Parser<'_> {
                         break;
                     }
                 }
-                self.expect('}')?;
+                self.require('}')?;
                 Ok(UserType::Enum { at, name, base: first, members })
             }
             _ => Err(self.wrong("not a type: enum, compound, opaque(size) or base(*) is expected")),
@@ -336,7 +336,7 @@ impl Parser<'_> {
                         break;
                     }
                 }
-                self.expect(')')?;
+                self.require(')')?;
             }
             fields.push((name, kind.clone(), extents));
             if !self.take(',')? {
@@ -363,7 +363,7 @@ impl Parser<'_> {
     fn item(&mut self, depth: u32) -> Result<Item> {
         if self.take('{')? {
             let items = self.items(depth + 1)?;
-            self.expect('}')?;
+            self.require('}')?;
             return Ok(Item::List(items));
         }
         if !matches!(
