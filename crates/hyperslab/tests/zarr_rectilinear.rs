@@ -108,10 +108,8 @@ fn missing_chunks_are_fill_or_errors() {
     assert!(error.to_string().contains("[5, 5]"), "{error}");
 }
 
-#[test]
-fn all_chunks_are_checked() {
-    let objects = store(BYTES, false, &[(1, 0)]);
-    let array = open(objects.clone(), &OpenOptions::default()).unwrap();
+/// The chunks that are stored, in order.
+fn stored(array: &Array) -> Vec<(u64, u64)> {
     let mut coords = Vec::new();
     let visit = &mut |coord: hyperslab::shape::Coord, _| {
         coords.push((coord[0], coord[1]));
@@ -119,6 +117,14 @@ fn all_chunks_are_checked() {
     };
     array.chunks(visit, &mut |f| panic!("{:?}", f.error)).unwrap();
     coords.sort_unstable();
+    coords
+}
+
+#[test]
+fn all_chunks_are_checked() {
+    let objects = store(BYTES, false, &[(1, 0)]);
+    let array = open(objects.clone(), &OpenOptions::default()).unwrap();
+    let coords = stored(&array);
     let grid = (0..4).flat_map(|i| (0..3).map(move |j| (i, j)));
     assert_eq!(coords, grid.filter(|&c| c != (1, 0)).collect::<Vec<_>>());
     let verified = array.verify(&mut |f| panic!("{:?}", f.error));
@@ -171,13 +177,7 @@ fn shards_may_differ_and_hold_equal_chunks() {
     all[55] = -1;
     assert_eq!(read(&array, ":, :"), all);
     assert_eq!(read(&array, "2:5, 3:5"), wanted(&[2, 3, 4], &[3, 4]));
-    let mut coords = Vec::new();
-    let visit = &mut |coord: hyperslab::shape::Coord, _| {
-        coords.push((coord[0], coord[1]));
-        Ok(())
-    };
-    array.chunks(visit, &mut |f| panic!("{:?}", f.error)).unwrap();
-    coords.sort_unstable();
+    let coords = stored(&array);
     let grid = (0..8).flat_map(|i| (0..4).map(move |j| (i, j)));
     assert_eq!(coords, grid.filter(|&c| c != (7, 3)).collect::<Vec<_>>());
     assert_eq!(array.verify(&mut |f| panic!("{:?}", f.error)).chunks, 31);

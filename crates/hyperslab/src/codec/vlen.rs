@@ -89,7 +89,7 @@ fn values(bytes: &Bytes) -> Result<Vec<Bytes>> {
     let cut = || corrupt("a list of elements of any length is cut short");
     let word = |at: usize| {
         let word = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).ok_or_else(cut)?;
-        Ok::<_, Error>(u32::from_le_bytes(*word) as usize)
+        to_usize(u64::from(u32::from_le_bytes(*word)))
     };
     let count = word(0)?;
     // Each takes four bytes at least.

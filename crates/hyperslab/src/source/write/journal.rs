@@ -24,7 +24,8 @@ use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-/// Bytes that are kept, journaled and changed together.
+/// Bytes that are kept, journaled and changed together. What is cast to `usize` in this module is bounded by it, or by the
+/// length of a buffer in memory.
 pub(super) const PAGE: u64 = 4096;
 /// Bytes that a disk writes in one piece.
 pub(super) const SECTOR: usize = 512;
