@@ -14,7 +14,7 @@ os.environ["HDF5_EXTFILE_PREFIX"] = "${ORIGIN}"
 import h5py
 import hdf5plugin  # noqa: F401
 import numpy as np
-from h5py import h5d, h5s, h5t
+from h5py import h5a, h5d, h5s, h5t
 
 import canon
 
@@ -50,6 +50,10 @@ def properties(obj):
         value = np.zeros(obj.get_type().get_size(), "u1")
         canon.HDF5.H5Pget_fill_value(p.id, obj.get_type().id, value.ctypes.data)
         out["fill value"] = value.tobytes()
+    out["committed"] = obj.get_type().committed()
+    out["committed attributes"] = [
+        a.name for a in (h5a.open(obj, index=i) for i in range(h5a.get_num_attrs(obj))) if a.get_type().committed()
+    ]
     if p.get_layout() == h5d.VIRTUAL:
         out["mappings"] = [
             (p.get_virtual_filename(i), p.get_virtual_dsetname(i)) for i in range(p.get_virtual_count())

@@ -49,7 +49,8 @@ pub fn rewrite(file: &File, writer: &mut dyn HierarchyWriter) -> Result<Vec<Stri
                         }
                         NodeKind::Array => {
                             let (meta, storage) = hierarchy.array(&node)?;
-                            let spec = describe(&meta, &storage);
+                            let mut spec = describe(&meta, &storage);
+                            spec.committed = meta.committed.as_ref().and_then(|n| known.get(n)).cloned();
                             let spec = Box::new(spec);
                             let made = writer.apply(Change::CreateArray { path: here.clone(), spec });
                             if made.is_ok() {
@@ -87,7 +88,7 @@ pub fn rewrite(file: &File, writer: &mut dyn HierarchyWriter) -> Result<Vec<Stri
                 let attribute = AttributeSpec {
                     name: attribute.name.clone(),
                     dtype: attribute.dtype.clone(),
-                    committed: None,
+                    committed: attribute.committed.as_ref().and_then(&path_of),
                     space: attribute.space.clone(),
                     content,
                 };

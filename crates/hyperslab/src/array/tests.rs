@@ -73,6 +73,7 @@ impl Hierarchy for Tree {
             space: Dataspace::Simple { dims: vec![data.len() as u64], max: vec![None] },
             data: Bytes::from_static(data),
             order: None,
+            committed: None,
         };
         let broken = (Some("broken".into()), Error::corrupt("attribute", 7, "broken"));
         Ok(vec![Ok(attribute("levels", &[1, 2, 3])), Err(broken)])

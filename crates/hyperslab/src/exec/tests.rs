@@ -130,6 +130,7 @@ fn build(store: &Store) -> Fixture {
     let index = Map(refs.collect());
     let meta = ArrayMeta {
         dtype: store.dtype.clone(),
+        committed: None,
         space: Dataspace::Simple {
             dims: store.dims.clone(),
             max: store.dims.iter().map(|&d| Some(d)).collect(),

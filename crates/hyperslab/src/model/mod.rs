@@ -157,6 +157,8 @@ pub struct Attribute {
     pub data: Bytes,
     /// Its place among the attributes of its object as they were made, where known.
     pub order: Option<u64>,
+    /// The committed datatype of the same file that it is of, if it is of one.
+    pub committed: Option<NodeId>,
 }
 
 /// An attribute that may not be readable; its name is then known if it was.
@@ -234,6 +236,8 @@ pub enum Layout {
 pub struct ArrayMeta {
     /// Element type as stored.
     pub dtype: DType,
+    /// The committed datatype of the same file that it is of, if it is of one.
+    pub committed: Option<NodeId>,
     /// Extents.
     pub space: Dataspace,
     /// The grid of chunks.

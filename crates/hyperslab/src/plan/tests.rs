@@ -46,6 +46,7 @@ fn plan(dims: &[u64], chunk: &[u64], filtered: bool, source: Arc<dyn Source>, se
         .collect();
     let meta = ArrayMeta {
         dtype: dtype.clone(),
+        committed: None,
         space: Dataspace::Simple { dims: dims.to_vec(), max: vec![] },
         grid,
         layout: Layout::Contiguous,

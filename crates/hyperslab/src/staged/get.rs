@@ -173,6 +173,7 @@ impl StagedArray {
         };
         let meta = ArrayMeta {
             dtype: self.dtype.clone(),
+            committed: None,
             space: simple(region.dims()),
             grid: ChunkGrid::Regular(self.ledger.chunk.clone()),
             layout: Layout::Chunked { index: "staged" },

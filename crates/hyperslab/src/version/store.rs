@@ -421,6 +421,7 @@ pub(super) fn meta(spec: &ArraySpec) -> Result<ArrayMeta> {
     };
     Ok(ArrayMeta {
         dtype: spec.dtype.clone(),
+        committed: None,
         space: spec.space.clone(),
         grid: ChunkGrid::Regular(chunk.clone()),
         layout: Layout::Virtual(0),

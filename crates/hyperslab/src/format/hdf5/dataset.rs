@@ -3,6 +3,7 @@
 use super::message::external::ExternalFiles;
 use super::message::fill::{Fill, FillTime};
 use super::message::layout::{Layout, LayoutClass};
+use super::message::shared::Shared;
 use super::message::{Message, dataspace, filter, kind};
 use super::object::{Header, Objects};
 use crate::codec::FilterSpec;
@@ -16,6 +17,8 @@ use bytes::Bytes;
 pub struct Dataset {
     /// Element type.
     pub dtype: DType,
+    /// The header of the committed datatype that this is, if it is one.
+    pub committed: Option<u64>,
     /// Extents.
     pub space: Dataspace,
     /// Where the elements are.
@@ -39,6 +42,10 @@ impl Dataset {
             find(kind)?.ok_or_else(|| header.corrupt(format!("a dataset without a {}", kind::name(kind))))
         };
         let dtype = objects.datatype(&must(kind::DATATYPE)?)?;
+        let committed = match header.find(kind::DATATYPE) {
+            Some(message) if message.is_shared() => Shared::parse(&mut message.cursor(), sizes)?.object(),
+            _ => None,
+        };
         let space = dataspace::parse(must(kind::DATASPACE)?.cursor(), sizes)?;
         let layout = must(kind::LAYOUT)?;
         let layout = Layout::parse(&layout.bytes, layout.cursor(), sizes)?;
@@ -57,7 +64,7 @@ impl Dataset {
             Some(message) => Some(ExternalFiles::parse(message.cursor(), sizes)?),
             None => None,
         };
-        let dataset = Dataset { dtype, space, layout, fill, filters, external };
+        let dataset = Dataset { dtype, committed, space, layout, fill, filters, external };
         dataset.check().context(|| "dataset").map_err(|e| e.at("object header", header.offset))?;
         Ok(dataset)
     }

@@ -227,8 +227,9 @@ fn meta(dataset: Dataset, grid: ChunkGrid, layout: Layout) -> Result<ArrayMeta> 
         ("fill time", dataset.fill.time.to_string()),
         ("allocation time", dataset.fill.allocation.to_string()),
     ];
-    let Dataset { dtype, space, fill, filters, .. } = dataset;
-    Ok(ArrayMeta { dtype, space, grid, layout, fill: fill.value, fill_element, filters, notes })
+    let Dataset { dtype, committed, space, fill, filters, .. } = dataset;
+    let committed = committed.map(NodeId::Address);
+    Ok(ArrayMeta { dtype, committed, space, grid, layout, fill: fill.value, fill_element, filters, notes })
 }
 
 impl Extension {

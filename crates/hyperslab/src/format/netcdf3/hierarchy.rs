@@ -118,7 +118,14 @@ fn attributes(list: &[header::Attribute]) -> Result<Vec<AttributeEntry>> {
             (Type::Char, n) => (header::text(to_usize(n)?), Dataspace::Scalar),
             (kind, n) => (kind.dtype(), Dataspace::Simple { dims: vec![n], max: vec![Some(n)] }),
         };
-        Ok(Attribute { name: a.name.clone(), dtype, space, data: a.data.clone(), order: Some(order) })
+        Ok(Attribute {
+            name: a.name.clone(),
+            dtype,
+            space,
+            data: a.data.clone(),
+            order: Some(order),
+            committed: None,
+        })
     };
     let entries: Result<Vec<Attribute>> = list.iter().zip(0..).map(one).collect();
     let mut entries = entries?;
@@ -251,6 +258,7 @@ impl Hierarchy for NetCdf3 {
         let fill_element = own.unwrap_or_else(|| Bytes::from_static(place.kind.fill()));
         let meta = ArrayMeta {
             dtype: place.kind.dtype(),
+            committed: None,
             space,
             grid,
             layout,

@@ -18,7 +18,9 @@ pub(super) fn entries(document: &Json) -> Vec<AttributeEntry> {
         }
         let name = Name::from(name.as_str());
         entries.push(match typed(value) {
-            Ok((dtype, space, data)) => Ok(Attribute { name, dtype, space, data, order: Some(i as u64) }),
+            Ok((dtype, space, data)) => {
+                Ok(Attribute { name, dtype, space, data, order: Some(i as u64), committed: None })
+            }
             Err(e) => Err((Some(name), e)),
         });
     }

@@ -523,6 +523,7 @@ impl Hierarchy for Zarr {
             Layout::Chunked { index: if document.codecs.shards.is_empty() { "objects" } else { "shards" } };
         let mut meta = ArrayMeta {
             dtype,
+            committed: None,
             space,
             grid: ChunkGrid::Regular(chunk),
             layout,

@@ -21,13 +21,27 @@ pub(super) fn typed(
         (None, None) => narrowed(&inferred, spelled),
     };
     let Some((dtype, space, data)) = found else { return Ok(inferred) };
-    Ok(Attribute { name: inferred.name, dtype, space, data: data.into(), order: inferred.order })
+    Ok(Attribute {
+        name: inferred.name,
+        dtype,
+        space,
+        data: data.into(),
+        order: inferred.order,
+        committed: None,
+    })
 }
 
 /// The fill value of an array of numbers as the attribute `_FillValue`; `None` if it has none.
 pub(super) fn fill(dtype: &DType, spelled: &Json) -> Option<Attribute> {
     let (dtype, space, data) = fill_value(dtype, spelled)?;
-    Some(Attribute { name: "_FillValue".into(), dtype, space, data: data.into(), order: Some(u64::MAX) })
+    Some(Attribute {
+        name: "_FillValue".into(),
+        dtype,
+        space,
+        data: data.into(),
+        order: Some(u64::MAX),
+        committed: None,
+    })
 }
 
 type Stored = (DType, Dataspace, Vec<u8>);

@@ -4,11 +4,12 @@ use super::btree::v2::Tree;
 use super::file::Space;
 use super::heap::FractalHeap;
 use super::message::attribute::{AttributeInfo, AttributeMessage};
+use super::message::shared::Shared;
 use super::message::{Message, dataspace, kind};
 use super::object::{Header, Objects};
 use super::parse::{Cursor, UNDEFINED};
 use crate::error::{Error, Result};
-use crate::model::{Attribute, AttributeEntry};
+use crate::model::{Attribute, AttributeEntry, NodeId};
 use crate::shape::{Name, byte_count, to_usize};
 use bytes::Bytes;
 
@@ -149,6 +150,13 @@ fn decode(objects: &Objects, message: &Message, name: &mut Option<Name>) -> Resu
     };
     let parts = AttributeMessage::parse(&message.bytes, message.cursor(), name)?;
     let dtype = objects.datatype(&objects.resolve_part(kind::DATATYPE, &parts.datatype)?)?;
+    let committed = match parts.datatype.shared {
+        true => {
+            let mut c = Cursor::new(&parts.datatype.bytes, kind::name(kind::DATATYPE), parts.datatype.offset);
+            Shared::parse(&mut c, objects.space().sizes())?.object().map(NodeId::Address)
+        }
+        false => None,
+    };
     let space = objects.resolve_part(kind::DATASPACE, &parts.dataspace)?;
     let space = dataspace::parse(space.cursor(), objects.space().sizes())?;
     let length =
@@ -160,5 +168,6 @@ fn decode(objects: &Objects, message: &Message, name: &mut Option<Name>) -> Resu
             format!("{length} bytes of elements wanted, {} are there", parts.data.len()),
         ));
     }
-    Ok(Attribute { name: parts.name, dtype, space, data: parts.data.slice(..length), order: None })
+    let data = parts.data.slice(..length);
+    Ok(Attribute { name: parts.name, dtype, space, data, order: None, committed })
 }

@@ -13,6 +13,14 @@ pub enum Shared {
 }
 
 impl Shared {
+    /// The address of the object header that has the message.
+    pub fn object(self) -> Option<u64> {
+        match self {
+            Shared::Object(address) => Some(address),
+            Shared::Heap(_) => None,
+        }
+    }
+
     /// Parses the body.
     pub fn parse(c: &mut Cursor<'_>, sizes: Sizes) -> Result<Shared> {
         let version = c.u8()?;

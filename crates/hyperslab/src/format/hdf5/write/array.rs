@@ -5,7 +5,7 @@ use super::message;
 use super::object::{Array, Body, Chunked, Elsewhere, Fill, Id, Object, Storage, Target, Value};
 use super::transaction::Transaction;
 use crate::codec::{BindContext, Registry};
-use crate::dtype::{DType, Field};
+use crate::dtype::{DType, Field, ReferenceKind};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::format::hdf5::message::fill::{AllocationTime, FillTime};
 use crate::format::hdf5::message::layout::IndexKind;
@@ -78,6 +78,12 @@ fn adapted(dtype: &DType, offset: usize) -> DType {
         }
         DType::Array { base, dims } => {
             DType::Array { base: Box::new(adapted(base, offset)), dims: dims.clone() }
+        }
+        DType::Reference { kind: kind @ ReferenceKind::Object, .. } => {
+            DType::Reference { kind: *kind, size: offset }
+        }
+        DType::Reference { kind: kind @ ReferenceKind::Region, .. } => {
+            DType::Reference { kind: *kind, size: offset + 4 }
         }
         DType::Compound { size, fields } if !dtype.is_fixed() => {
             let new: Vec<Field> = fields

@@ -232,11 +232,8 @@ impl Transaction {
 
     fn load_array(&mut self, file: &Hdf5, header: &Header) -> Result<Array> {
         let dataset = Dataset::parse(file.objects(), header)?;
-        let committed = match header.find(kind::DATATYPE).filter(|m| m.is_shared()) {
-            Some(message) => self.committed_of(&mut message.cursor())?,
-            None => None,
-        };
-        let Dataset { dtype, space, layout, fill, filters, external } = dataset;
+        let Dataset { dtype, committed, space, layout, fill, filters, external } = dataset;
+        let committed = committed.map(|address| self.load(address)).transpose()?;
         let bytes = match &space {
             Dataspace::Null => 0,
             space => crate::shape::byte_count(space.dims(), dtype.size())?,

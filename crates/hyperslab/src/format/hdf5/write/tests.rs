@@ -333,6 +333,10 @@ fn committed_types_count_their_users() {
         check(file.as_ref());
         let node = at(file.as_ref(), "type");
         assert_eq!(references(&bytes, &node), 4);
+        let (meta, _) = file.array(&at(file.as_ref(), "a")).unwrap();
+        assert_eq!(meta.committed.as_ref(), Some(&node));
+        let attributes = file.attributes(&at(file.as_ref(), "a")).unwrap();
+        assert_eq!(attributes.iter().flatten().next().unwrap().committed.as_ref(), Some(&node));
         // Its header, as short as can be, goes on elsewhere.
         let (bytes, file) = edited(bytes, |w| set(w, "type", "note", "added"));
         check(file.as_ref());

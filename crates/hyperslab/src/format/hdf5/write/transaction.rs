@@ -238,6 +238,7 @@ impl Transaction {
             }
             Change::CommitType { path, dtype } => {
                 let place = self.place_for(&path)?;
+                let dtype = self.adapted(&dtype);
                 self.check_type(&dtype)?;
                 let tracks = self.options.track_order;
                 let id = self.add(Object::new(Body::Datatype(dtype), tracks));
@@ -271,6 +272,7 @@ impl Transaction {
         if name.is_empty() || name.as_bytes().contains(&0) {
             return Err(Error::invalid("an attribute has a name, without NUL"));
         }
+        let dtype = self.adapted(&dtype);
         self.check_type(&dtype)?;
         self.check_editable(id)?;
         let mut out = super::encoder::Encoder::new(self.disk.sizes());
