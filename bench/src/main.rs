@@ -5,6 +5,7 @@ mod inflate;
 mod ours;
 mod rust_hdf5_peer;
 mod staged;
+mod versions;
 mod zarrs_peer;
 
 use serde_json::{Value, json};
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["run", "staged"] => staged::run(repetitions() as usize),
+        ["run", "versions", only @ ..] => versions::run(folder(), repetitions() as usize, only),
         ["run", only @ ..] => run(only),
         ["worker", reader, workload, folder, repetitions] => {
             work(reader, workload, Path::new(folder), repetitions)
@@ -174,9 +176,13 @@ fn repetitions() -> u32 {
     std::env::var("BENCH_REPETITIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(7)
 }
 
+fn folder() -> PathBuf {
+    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench-data");
+    std::env::var_os("BENCH_DATA").map_or_else(own, PathBuf::from)
+}
+
 fn run(only: &[&str]) -> Result<(), Failure> {
-    let folder = std::env::var_os("BENCH_DATA")
-        .map_or(Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench-data"), PathBuf::from);
+    let folder = folder();
     let repetitions = repetitions();
     for script in ["data.py", "zarr_data.py"] {
         if !python(script).arg(&folder).status()?.success() {

@@ -115,10 +115,16 @@ fn ours(repetitions: usize) -> Result<Vec<(&'static str, f64)>, Failure> {
         Ok(())
     };
     let read_boxes = |a: &mut StagedArray| {
-        corners.iter().map(|&(y, x)| Ok(a.read::<f64>((y..y + 37, x..x + 53))?)).collect::<Result<Vec<_>, Failure>>()
+        corners
+            .iter()
+            .map(|&(y, x)| Ok(a.read::<f64>((y..y + 37, x..x + 53))?))
+            .collect::<Result<Vec<_>, Failure>>()
     };
     let read_runs = |a: &mut StagedArray| {
-        starts.iter().map(|&start| Ok(a.read::<i64>(start..start + 1000)?)).collect::<Result<Vec<_>, Failure>>()
+        starts
+            .iter()
+            .map(|&start| Ok(a.read::<i64>(start..start + 1000)?))
+            .collect::<Result<Vec<_>, Failure>>()
     };
     let all = Values::new(&[2000, 2000], &plane)?;
     let mut b = Bench { repetitions, times: Vec::new() };
