@@ -334,6 +334,27 @@ fn folders_are_made_beside_and_edits_are_finished_by_the_next_one() {
     assert!(!path.join(".hyperslab").exists());
 }
 
+/// In a folder, what was a chunk becomes the place of an array.
+#[test]
+fn a_group_comes_where_a_chunk_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.zarr");
+    let mut transaction = create(path.as_path(), Format::Zarr2, &CreateOptions::default()).unwrap();
+    transaction.create_array("a", ArraySpec::simple(int32(), &[4]).with_chunk(&[2])).unwrap();
+    transaction.commit().unwrap();
+    let begin = || edit(path.as_path(), &OpenOptions::default(), &WriteOptions::default()).unwrap();
+    let mut transaction = begin();
+    transaction.set("a", .., 3).unwrap();
+    transaction.commit().unwrap();
+    assert!(path.join("a/0").is_file());
+    let mut transaction = begin();
+    transaction.apply(Change::Delete { path: ObjectPath::parse("a").unwrap() }).unwrap();
+    transaction.create_group("a").unwrap();
+    transaction.create_array("a/0", ArraySpec::simple(int32(), &[1])).unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(crate::open(path.as_path()).unwrap().array("a/0").unwrap().read::<i32>(..).unwrap().data, [0]);
+}
+
 #[test]
 fn netcdf_dimensions_grow_together() {
     let store = Arc::new(MemoryStore::new());

@@ -50,8 +50,18 @@ pub fn check_objects(store: &dyn Store) {
             Err(e) => assert!(e.kind() == ErrorKind::Io && e.to_string().contains(key), "{key}: {e}"),
         }
     }
-    // Absent: no such object, something below an object.
-    for key in ["none", "a/none/x", "ab/c", "empty/x"] {
+    // Absent: something below an object, no such object.
+    for key in ["ab/c", "empty/x/y"] {
+        // A store that keeps prefixes as folders may say that an object is in the way.
+        match store.get(key) {
+            Ok(found) => assert_eq!(found, None, "{key}"),
+            Err(e) => {
+                let object = key.split('/').next().unwrap();
+                assert!(e.kind() == ErrorKind::Io && e.to_string().contains(object), "{key}: {e}");
+            }
+        }
+    }
+    for key in ["none", "a/none/x"] {
         assert_eq!(store.get(key).unwrap(), None, "{key}");
         assert_eq!(store.len(key).unwrap(), None, "{key}");
         assert!(store.open(key).unwrap().is_none(), "{key}");

@@ -24,7 +24,8 @@ const SYNCING: usize = 16;
 const UNFINISHED: &str = ".hyperslab-unfinished-";
 
 /// A folder and everything below it. A key is the path of a file. What is there and is no file, such as a folder or a
-/// link that leads nowhere, is an error for whoever asks for its key, never an absence.
+/// link that leads nowhere, is an error for whoever asks for its key, never an absence; so is a file in the place of a
+/// folder for whoever asks for what is in it.
 ///
 /// Symbolic links are followed as long as they stay in the folder, unless [`Limits::allow_outside`] is set: others are
 /// [`ErrorKind::Permission`]. A file whose name is not UTF-8 has no key. A folder without files shows up as a prefix.
@@ -91,6 +92,23 @@ impl DirectoryStore {
             .hint("allow it with --allow-outside, or Limits::with_allow_outside in the library, if you trust the folder")
     }
 
+    /// The file in the place of a folder on the way to a key.
+    fn blocking(&self, key: &str) -> Option<PathBuf> {
+        let folders = key.match_indices('/').filter_map(|(at, _)| key.get(..at));
+        folders.map(|folder| self.root.join(folder)).find(|path| path.exists() && !path.is_dir())
+    }
+
+    /// What the system says of a key that is not there: nothing, or that a file stands in the place of a folder, in which
+    /// objects may have been.
+    fn absent<T>(&self, key: &str, e: &std::io::Error) -> Result<Option<T>> {
+        if e.kind() != IoKind::NotADirectory {
+            return Ok(None);
+        }
+        let Some(path) = self.blocking(&format!("{key}/")) else { return Ok(None) };
+        let text = format!("{} is a file, in the place of the folder of {key}", path.display());
+        Err(Error::new(ErrorKind::Io, text).hint("move it away, and look for what it took the place of"))
+    }
+
     /// Where a file or folder really is; `None` if it is not there.
     fn real(&self, key: &str) -> Result<Option<PathBuf>> {
         match self.root.join(key).canonicalize() {
@@ -101,7 +119,7 @@ impl DirectoryStore {
                     Err(Error::new(ErrorKind::Io, format!("{} is a link to nothing", link.display()))
                         .hint("what it leads to was moved, or was never fetched (git-annex, DataLad)"))
                 }
-                None => Ok(None),
+                None => self.absent(key, &e),
             },
             Err(e) => Err(self.failed("look at", key, e)),
         }
@@ -114,16 +132,21 @@ impl DirectoryStore {
         paths.into_iter().find(|path| path.is_symlink() && !path.exists())
     }
 
-    /// Whether there is such a folder in the root.
-    fn has_folder(&self, key: &str) -> Result<bool> {
+    /// Whether what there is in the root is a folder; `None` if there is nothing.
+    fn folder(&self, key: &str) -> Result<Option<bool>> {
         if key.is_empty() || self.inside.get(key).is_some() {
-            return Ok(true);
+            return Ok(Some(true));
         }
-        let found = self.real(key)?.is_some();
-        if found {
+        let found = self.real(key)?.map(|path| path.is_dir());
+        if found == Some(true) {
             self.inside.insert(key.to_owned(), ());
         }
         Ok(found)
+    }
+
+    /// Whether there is such a folder in the root.
+    fn has_folder(&self, key: &str) -> Result<bool> {
+        Ok(self.folder(key)? == Some(true))
     }
 
     /// The file of a key and what the system knows of it; `None` if there is none. A folder is none, and is not nothing.
@@ -140,16 +163,18 @@ impl DirectoryStore {
     /// What there is in the place of a key's file.
     fn entry(&self, key: &str) -> Result<Option<(PathBuf, Metadata)>> {
         check_key(key)?;
-        if let Some((folder, _)) = key.rsplit_once('/')
-            && !self.has_folder(folder)?
-        {
-            return Ok(None);
+        if let Some((folder, _)) = key.rsplit_once('/') {
+            match self.folder(folder)? {
+                Some(true) => {}
+                Some(false) => return self.absent(folder, &IoKind::NotADirectory.into()),
+                None => return Ok(None),
+            }
         }
         let path = self.root.join(key);
         let looked = |e| self.failed("look at", key, e);
         let mut meta = match fs::symlink_metadata(&path) {
             Ok(meta) => meta,
-            Err(e) if is_absence(&e) => return Ok(None),
+            Err(e) if is_absence(&e) => return self.absent(key, &e),
             Err(e) => return Err(looked(e)),
         };
         if meta.is_symlink() {
@@ -380,7 +405,12 @@ impl Store for DirectoryStore {
     }
 
     fn delete(&self, key: &str) -> Result<bool> {
-        let Some((path, _)) = self.entry(key)?.filter(|(_, meta)| !meta.is_dir()) else { return Ok(false) };
+        let entry = match self.entry(key) {
+            // With the folder went what was in it.
+            Err(_) if self.blocking(key).is_some() => return Ok(false),
+            entry => entry?,
+        };
+        let Some((path, _)) = entry.filter(|(_, meta)| !meta.is_dir()) else { return Ok(false) };
         match self.disk.remove(&path) {
             Ok(()) => {
                 self.prune(key);

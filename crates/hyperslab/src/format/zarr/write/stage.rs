@@ -103,6 +103,7 @@ impl Stage {
             Mode::Edit { changes, .. } => match changes.get(key) {
                 Some(Pending::Put(at)) => self.store.get(at),
                 Some(Pending::Removed) => Ok(None),
+                None if below_removed(changes, key) => Ok(None),
                 None => self.store.get(key),
             },
             Mode::New(_) if self.written.contains(key) => self.store.get(key),
@@ -145,7 +146,7 @@ impl Stage {
                 let there = match changes.get(key) {
                     Some(Pending::Removed) => false,
                     Some(Pending::Put(_)) => true,
-                    None => self.store.len(key)?.is_some(),
+                    None => !below_removed(changes, key) && self.store.len(key)?.is_some(),
                 };
                 if there && let Some(Pending::Put(old)) = changes.insert(key.to_owned(), Pending::Removed) {
                     self.store.delete(&old)?;
@@ -261,6 +262,12 @@ impl Drop for Stage {
             }
         }
     }
+}
+
+/// Whether an object is removed in the place of which a folder comes now: in a store of files, nothing can be below it yet.
+fn below_removed(changes: &BTreeMap<String, Pending>, key: &str) -> bool {
+    let above = key.match_indices('/').filter_map(|(at, _)| key.get(..at));
+    above.into_iter().any(|above| matches!(changes.get(above), Some(Pending::Removed)))
 }
 
 fn intent(changes: &BTreeMap<String, Pending>) -> Json {
