@@ -28,6 +28,10 @@ pub fn rewrite(file: &File, writer: &mut dyn HierarchyWriter) -> Result<Vec<Stri
         let mut links = hierarchy.links(&group)?;
         if links.tracks_order {
             links.links.sort_by_key(|l| l.creation_order);
+        } else {
+            // A type is there before what is of it.
+            let is_type = |node: &NodeId| hierarchy.kind(node).is_ok_and(|k| k == NodeKind::Datatype);
+            links.links.sort_by_key(|l| !matches!(&l.target, LinkTarget::Hard(node) if is_type(node)));
         }
         for link in links.links {
             let here = path.join(link.name);
