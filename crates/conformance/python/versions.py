@@ -301,4 +301,5 @@ def main(folder):
     (folder / "cases.json").write_text(json.dumps(cases))
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -14,12 +14,7 @@ import h5py
 import numpy as np
 from versioned_hdf5 import VersionedHDF5File, delete_versions
 
-sys.argv, arguments = sys.argv[:1] + ["/nowhere"], sys.argv[1:]
-import importlib.util
-from pathlib import Path
-
-source = Path(__file__).with_name("versions.py").read_text().replace("main(sys.argv[1])", "")
-exec(compile(source, "versions.py", "exec"))
+from versions import array, told
 
 
 def digest(data):
@@ -97,4 +92,5 @@ def main(path, place="/"):
     print(json.dumps({"versions": before, "checked": checked, "rows": rows}))
 
 
-main(*arguments)
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -103,7 +103,7 @@ impl Arguments {
 }
 
 /// Takes an address; the name of a file in it need not be UTF-8.
-fn address() -> impl TypedValueParser<Value = Address> {
+pub(crate) fn address() -> impl TypedValueParser<Value = Address> {
     OsStringValueParser::new().map(Address::from)
 }
 
@@ -142,6 +142,12 @@ pub(crate) enum Command {
     Commit(Commit),
     /// List the versions that an HDF5 file keeps, and what each one changed.
     Log(Log),
+    /// Remove versions, make their tables of hashes anew, take out what nobody uses.
+    Versions {
+        /// What to do.
+        #[command(subcommand)]
+        upkeep: crate::versions::Upkeeps,
+    },
     /// Verify every structure, checksum and chunk of a file.
     Check(Check),
     /// Copy a file to another format, other chunks, other codecs, and say what of it cannot be kept.

@@ -23,6 +23,7 @@ mod output;
 mod plan;
 mod stat;
 mod variable;
+mod versions;
 mod words;
 mod zmap;
 
@@ -57,6 +58,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
         Command::Plan(plan) => plan::run(plan, &options, &mut out).map(|()| true),
         Command::Commit(commit) => commit::run(commit, &options, &mut out).map(|()| true),
         Command::Log(log) => log::run(log, &options, &mut out).map(|()| true),
+        Command::Versions { upkeep } => versions::run(upkeep, &options, &mut out),
         Command::Check(check) => check::run(check, &options, &mut out),
         Command::Stat(stat) => stat::run(stat, &options, &mut out).map(|()| true),
         Command::Create(create) => create::run(create, &options).map(|()| true),

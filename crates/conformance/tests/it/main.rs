@@ -19,6 +19,7 @@ mod selection;
 mod staged;
 mod swmr;
 mod threads;
+mod upkeep;
 mod versions;
 mod written;
 mod zarr;

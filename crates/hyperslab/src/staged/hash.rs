@@ -1,7 +1,7 @@
 //! What chunks are recognised by: SHA-256 over the elements within the array in C order, as they are held, and then the
 //! extents as text, as Python writes a tuple. Element type and fill value are no part of it.
 
-use super::StagedArray;
+use super::{Block, StagedArray};
 use super::cells::{Cells, View};
 use super::ledger::Ledger;
 use super::plan::{HashPlan, HashStep};
@@ -77,6 +77,13 @@ pub(super) fn hash(view: View<'_>, at: usize, strides: &[usize], extent: &[u64])
     }
     sha.update(tuple(extent));
     Ok(row(&sha.finalize().into()))
+}
+
+impl Block {
+    /// The hash of a chunk that holds these elements.
+    pub fn digest(&self) -> Result<Digest> {
+        hash(self.cells.view(), 0, &strides(&self.shape)?, &self.shape)
+    }
 }
 
 impl HashPlan {

@@ -148,7 +148,7 @@ fn changes(parent: &BTreeMap<String, Print>, here: &BTreeMap<String, Print>) -> 
 }
 
 /// Stored bytes of chunks of a stack.
-fn stored(storage: &Storage, slots: &[u64], rank: usize) -> Result<u64> {
+pub(super) fn stored(storage: &Storage, slots: &[u64], rank: usize) -> Result<u64> {
     let Storage::Chunks(index) = storage else { return Ok(0) };
     let mut total = 0u64;
     for batch in slots.chunks(BATCH) {

@@ -5,19 +5,27 @@
 //! chunks to those. [`Versions`] finds versions, and [`Versions::file`] shows one as a file of its own, whose arrays are
 //! read like all others.
 
+mod delete;
 mod index;
 mod log;
 mod pick;
+mod repack;
 mod stage;
 mod store;
+mod survey;
+mod table;
 #[cfg(test)]
 mod tests;
 mod time;
+mod upkeep;
 mod view;
 
+pub use delete::delete_versions;
 pub use log::{Change, Changed, LogEntry};
+pub use repack::repack;
 pub use stage::{Parent, Stage, stage};
 pub use time::Timestamp;
+pub use upkeep::{Upkeep, UpkeepReport, rebuild_hash_tables, remove_unused_chunks};
 
 use crate::array::{File, Group, Item, Object, near};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -356,7 +364,7 @@ impl Versions {
         let text = |key: &str| known.get(key).and_then(Value::as_str).map(str::to_owned);
         let parent = text("prev_version").unwrap_or_else(|| FIRST.to_owned());
         if known.get("committed").and_then(Value::as_integer).unwrap_or(0) == 0 {
-            return Ok(Some(Found { parent, version: None }));
+            return Ok(Some(Found { parent, node, version: None }));
         }
         let time =
             text("timestamp").ok_or_else(|| self.corrupt("a version without a timestamp")).context(frame)?;
@@ -364,9 +372,9 @@ impl Versions {
             name: name.to_owned(),
             parent: Some(parent.clone()).filter(|p| p != FIRST && !p.is_empty()),
             time: Timestamp::stored(time),
-            node,
+            node: node.clone(),
         };
-        Ok(Some(Found { parent, version: Some(version) }))
+        Ok(Some(Found { parent, node, version: Some(version) }))
     }
 
     fn corrupt(&self, what: impl std::fmt::Display) -> Error {
@@ -375,8 +383,10 @@ impl Versions {
 }
 
 /// A group among the versions.
+#[derive(Debug)]
 struct Found {
     parent: String,
+    node: NodeId,
     /// `None` if it was not committed.
     version: Option<Version>,
 }

@@ -18,10 +18,10 @@ use bytes::Bytes;
 use std::collections::BTreeSet;
 
 /// Bytes of a row of a table: 32 of the hash, first and last row of the chunk.
-const ROW: usize = 48;
+pub(super) const ROW: usize = 48;
 
 /// Rows of a table in one chunk.
-const TABLE_CHUNK: u64 = 4096;
+pub(super) const TABLE_CHUNK: u64 = 4096;
 
 /// The place where versions of a group are kept.
 #[derive(Debug)]
@@ -334,7 +334,7 @@ impl Store {
 }
 
 /// Makes the stack of an array, and its table of hashes, both empty.
-fn create(
+pub(super) fn create(
     transaction: &mut Transaction,
     data: &ObjectPath,
     table: &ObjectPath,
@@ -352,6 +352,11 @@ fn create(
     };
     transaction.apply(Change::CreateArray { path: data.clone(), spec: Box::new(spec) })?;
     transaction.set_attribute(&data.to_string(), "chunks", &signed(chunk))?;
+    create_table(transaction, table)
+}
+
+/// Makes an empty table of hashes.
+pub(super) fn create_table(transaction: &mut Transaction, table: &ObjectPath) -> Result<()> {
     // h5py's LZF: optional, its own revision, that of the format, bytes of a chunk.
     let bytes = (TABLE_CHUNK as usize * ROW) as u32;
     let lzf = FilterSpec::Hdf5 { id: 32000, flags: 1, name: "lzf".into(), parameters: vec![4, 0x105, bytes] };
@@ -453,7 +458,7 @@ fn padded(block: Block, meta: &ArrayMeta) -> Result<Content> {
 }
 
 /// One mapping for each stored chunk, in C order of chunks.
-fn mappings(dims: &[u64], chunk: &[u64], slots: &[(u64, u64)], source: &str) -> Vec<VirtualMapping> {
+pub(super) fn mappings(dims: &[u64], chunk: &[u64], slots: &[(u64, u64)], source: &str) -> Vec<VirtualMapping> {
     let block = |low: Coord, extent: &Coord| {
         let high = low.iter().zip(extent).map(|(l, n)| l.saturating_add(n.saturating_sub(1))).collect();
         SpaceSelection::Blocks(vec![(low, high)])
@@ -486,12 +491,12 @@ fn mappings(dims: &[u64], chunk: &[u64], slots: &[(u64, u64)], source: &str) -> 
     slots.iter().map(mapping).collect()
 }
 
-fn signed(chunk: &[u64]) -> Vec<i64> {
+pub(super) fn signed(chunk: &[u64]) -> Vec<i64> {
     chunk.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect()
 }
 
 /// An element of a table of hashes.
-fn row_type() -> DType {
+pub(super) fn row_type() -> DType {
     let list = |size, signed, count| DType::Array {
         base: Box::new(DType::Integer(IntegerType::new(size, ByteOrder::Little, signed))),
         dims: vec![count],

@@ -190,6 +190,7 @@ impl Transaction {
         let change_of = match &change {
             Change::CreateArray { path, .. } => Some((path.clone(), State::Fresh)),
             Change::Resize { array, .. } => Some((array.clone(), State::Written)),
+            Change::Restack(restack) => Some((restack.stack.clone(), State::Written)),
             _ => None,
         };
         let gone = match &change {

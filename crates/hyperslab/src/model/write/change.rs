@@ -83,6 +83,21 @@ pub enum Change {
         /// Extents.
         shape: Vec<u64>,
     },
+    /// Other places for the chunks of an array that virtual datasets are made of, as versions are kept (HDF5).
+    Restack(Box<Restack>),
+}
+
+/// Moves chunks of an array that are stacked along its first axis, without reading them, and says so to the virtual
+/// datasets that are made of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restack {
+    /// The array; its chunks have its own extents on all axes but the first.
+    pub stack: ObjectPath,
+    /// The new number along the first axis of each chunk; `None`: it is gone. New numbers begin at 0 and leave none out; of
+    /// several chunks with the same one the first is kept.
+    pub slots: Vec<Option<u64>>,
+    /// Virtual datasets of the same file, each mapping of which is one block within one chunk of the stack.
+    pub maps: Vec<ObjectPath>,
 }
 
 /// A new array.

@@ -16,7 +16,7 @@ mod tests;
 
 pub use change::{
     AllocationTime, ArraySpec, AttributeSpec, Change, ExternalRun, FillSpec, FillTime, LayoutSpec, LinkSpec,
-    ShardSpec, Support,
+    Restack, ShardSpec, Support,
 };
 pub use content::{Content, Target, TargetPart};
 pub use layout::{EncodedChunk, WriteLayout};

@@ -53,6 +53,13 @@ impl GlobalHeap {
         self.collection(reference.address)?.object(reference.index)
     }
 
+    /// Address and length of the bytes of one object.
+    pub fn place(&self, reference: HeapRef) -> Result<(u64, u64)> {
+        let collection = self.collection(reference.address)?;
+        let entry = collection.entry(reference.index)?;
+        Ok((reference.address.saturating_add(entry.start as u64), entry.length as u64))
+    }
+
     /// The bytes of many objects, in the order of the questions; each collection is read once.
     pub fn objects(&self, references: &[HeapRef]) -> Result<Vec<Bytes>> {
         let mut order: Vec<usize> = (0..references.len()).collect();
@@ -207,8 +214,12 @@ impl Collection {
     }
 
     fn object(&self, index: u32) -> Result<Bytes> {
+        self.entry(index).map(|e| self.bytes_of(e))
+    }
+
+    fn entry(&self, index: u32) -> Result<&Entry> {
         let found = self.entries.binary_search_by_key(&index, |e| u32::from(e.index)).ok();
-        found.and_then(|i| self.entries.get(i)).map(|e| self.bytes_of(e)).ok_or_else(|| {
+        found.and_then(|i| self.entries.get(i)).ok_or_else(|| {
             Error::new(ErrorKind::Corrupt, format!("there is no object {index} in the collection"))
                 .at(COLLECTION, self.space.base().saturating_add(self.address))
                 .torn()

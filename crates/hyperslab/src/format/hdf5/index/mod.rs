@@ -21,6 +21,7 @@ mod whole;
 pub(in crate::format::hdf5) use extensible_array::{Geometry, Place};
 pub use external::{ExternalSegment, ExternalSource};
 pub(in crate::format::hdf5) use grid::{Grid, Slots};
+pub use stacked::restack;
 pub use storage::{Surroundings, open, stacked};
 pub use whole::Whole;
 

@@ -1,9 +1,9 @@
 //! The mappings of a virtual dataset that consists of whole chunks of one array, read in one pass and kept in 16 bytes each.
 
 use super::mapping::{BLOCK, DATASET_SHARED, FILE_SHARED, SAME_FILE};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::hdf5::message::selection;
-use crate::format::hdf5::parse::{Cursor, Sizes};
+use crate::format::hdf5::parse::{Cursor, Sizes, lookup3};
 use crate::model::ChunkOf;
 use crate::shape::{Coord, Name};
 
@@ -77,6 +77,80 @@ impl Stack {
         }
         Ok(stack.map(|(path, chunk)| Stack { source: Some(Name::from(path)), chunk, slots }))
     }
+}
+
+/// Changes, in the mappings of a virtual dataset that consists of chunks of the array at the path `stack`, which chunk of it
+/// each one is: `slots` has the new number along the first axis of each old one. `chunk` are the extents of its chunks.
+///
+/// Errors, and `bytes` are as they were: `Unsupported` if a mapping is anything else than one block within one chunk,
+/// `Corrupt` if its chunk is none that is kept.
+pub fn restack(
+    bytes: &mut [u8],
+    at: u64,
+    sizes: Sizes,
+    stack: &[u8],
+    chunk: &[u64],
+    slots: &[Option<u64>],
+) -> Result<()> {
+    let mut c = Cursor::new(bytes, BLOCK, at);
+    let version = c.u8()?;
+    if version > 1 {
+        return Err(c.corrupt(format!("version {version} of the mappings of a virtual dataset")));
+    }
+    let other = |what: &str| Error::unsupported(format!("a virtual dataset with {what}, among versions"));
+    let count = c.length(sizes)?;
+    let (rank, height) = (chunk.len(), chunk.first().copied().unwrap_or(1).max(1));
+    let zeros: Coord = std::iter::repeat_n(0, rank).collect();
+    let [mut low, mut end, mut from, mut to] = std::array::from_fn(|_| zeros.clone());
+    // Where the numbers to be changed stand, how many bytes they have, and what they become.
+    let mut changes: Vec<(usize, usize, u64)> = Vec::new();
+    // A mapping takes bytes, so that this ends.
+    for number in 0..count {
+        match names(&mut c, version, sizes, number)? {
+            None => return Err(other("elements of another file")),
+            Some(Some(path)) if path != stack => return Err(other("elements of another array")),
+            Some(None) if number == 0 => return Err(c.corrupt("a first mapping with an earlier one's name")),
+            Some(_) => {}
+        }
+        let source = c.clone();
+        if !selection::block(&mut c, &mut from, &mut to)?
+            || !selection::block(&mut c, &mut low, &mut end)?
+        {
+            return Err(other("a mapping that is no block"));
+        }
+        let (first, last) = (from.first().copied().unwrap_or(0), to.first().copied().unwrap_or(0));
+        let slot = first / height;
+        if first % height != 0 || last - first > height {
+            return Err(other("a mapping that is no chunk"));
+        }
+        let new = usize::try_from(slot).ok().and_then(|slot| slots.get(slot).copied().flatten());
+        let new = new.and_then(|slot| slot.checked_mul(height));
+        let new = new.ok_or_else(|| source.corrupt(format!("a mapping of chunk {slot}, which is gone")))?;
+        if new == first {
+            continue;
+        }
+        let (at, width, is_regular) = selection::first_number(source)?;
+        changes.push((at, width, new));
+        if !is_regular {
+            changes.push((at + rank * width, width, new + (last - first - 1)));
+        }
+    }
+    let end = c.position();
+    c.checksum()?;
+    for &(at, width, new) in &changes {
+        if width < 8 && new >> (8 * width) != 0 {
+            return Err(other("numbers that are too short for its chunks"));
+        }
+        let number = new.to_le_bytes();
+        if let (Some(field), Some(number)) = (bytes.get_mut(at..at + width), number.get(..width)) {
+            field.copy_from_slice(number);
+        }
+    }
+    let sum = lookup3(bytes.get(..end).unwrap_or_default()).to_le_bytes();
+    if let Some(field) = bytes.get_mut(end..end + sum.len()) {
+        field.copy_from_slice(&sum);
+    }
+    Ok(())
 }
 
 /// Passes over the names of a mapping. `None` if it leads to another file; within, the path if it stands here and not with

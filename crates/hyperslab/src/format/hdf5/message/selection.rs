@@ -117,6 +117,33 @@ pub fn block(c: &mut Cursor<'_>, low: &mut [u64], end: &mut [u64]) -> Result<boo
     Ok(true)
 }
 
+/// Where in its block the first number of a selection stands that [`block`] takes, how many bytes it has, and whether the
+/// selection is regular; the last element of one that is not stands one number for each axis behind it.
+pub fn first_number(mut c: Cursor<'_>) -> Result<(usize, usize, bool)> {
+    c.skip(4)?;
+    let (is_regular, width) = match c.u32()? {
+        1 => {
+            // Reserved, length, rank, number of blocks.
+            c.skip(16)?;
+            (false, 4)
+        }
+        2 => {
+            c.skip(9)?;
+            (true, 8)
+        }
+        _ => {
+            let flags = c.u8()?;
+            let width = width(&mut c)?;
+            c.skip(4)?;
+            if flags & 0x01 == 0 {
+                c.skip(width)?;
+            }
+            (flags & 0x01 != 0, width)
+        }
+    };
+    Ok((c.position(), width, is_regular))
+}
+
 fn width(c: &mut Cursor<'_>) -> Result<usize> {
     match c.u8()? {
         n @ (2 | 4 | 8) => Ok(usize::from(n)),

@@ -32,6 +32,7 @@ mod local;
 mod message;
 mod object;
 mod reclaim;
+mod restack;
 mod selection;
 mod superblock;
 mod support;

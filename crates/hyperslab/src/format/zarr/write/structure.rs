@@ -41,6 +41,7 @@ pub(super) fn support(change: &Change, options: &ZarrOptions) -> Result<Support>
         | Change::Resize { .. } => Ok(Support::Kept),
         Change::CommitType { .. } => Ok(Support::Dropped("named types in Zarr".into())),
         Change::CreateLink { link, .. } => Ok(Support::Dropped(no_link(link))),
+        Change::Restack(_) => Ok(Support::Dropped("virtual datasets in Zarr".into())),
     }
 }
 
@@ -100,6 +101,7 @@ pub(super) fn apply(writer: &mut ZarrWriter, change: Change) -> Result<()> {
         Change::Resize { array, shape } => {
             resize(writer, &key_of(&array)?, &shape).context(|| format!("array {array}"))
         }
+        Change::Restack(_) => Err(Error::unsupported("virtual datasets in Zarr")),
     }
 }
 
