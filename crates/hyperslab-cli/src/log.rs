@@ -3,7 +3,7 @@
 use crate::args::Log;
 use crate::json::Json;
 use crate::output::{self, Out, Outcome, Style};
-use hyperslab::version::{Change, LogEntry, Versions};
+use hyperslab::version::{Change, Kind, LogEntry, Versions};
 use hyperslab::{File, OpenOptions};
 
 pub(crate) fn run(arguments: &Log, options: &OpenOptions, out: &mut Out) -> Outcome<()> {
@@ -42,6 +42,16 @@ fn word(change: Change) -> &'static str {
     }
 }
 
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Array => "array",
+        Kind::Group => "group",
+        Kind::Datatype => "datatype",
+        Kind::Link => "link",
+        Kind::Fault => "fault",
+    }
+}
+
 fn print(entry: &LogEntry, out: &mut Out) -> Outcome<()> {
     let version = &entry.version;
     let current = if entry.is_current { ", current" } else { "" };
@@ -52,7 +62,10 @@ fn print(entry: &LogEntry, out: &mut Out) -> Outcome<()> {
     let bytes = output::bytes(entry.bytes_added);
     out.line(format_args!("    chunks: {new} new, {reused} reused, {bytes} added"))?;
     for changed in &entry.changed {
-        out.line(format_args!("    {} {}", word(changed.change), changed.path))?;
+        // Arrays go without saying.
+        let kind = if changed.kind == Kind::Array { "" } else { kind(changed.kind) };
+        let blank = if kind.is_empty() { "" } else { " " };
+        out.line(format_args!("    {}{blank}{kind} {}", word(changed.change), changed.path))?;
     }
     Ok(())
 }
@@ -60,7 +73,11 @@ fn print(entry: &LogEntry, out: &mut Out) -> Outcome<()> {
 fn described(entry: &LogEntry) -> Json {
     let version = &entry.version;
     let changed = |change: &hyperslab::version::Changed| {
-        Json::map([("path", Json::from(change.path.as_str())), ("change", word(change.change).into())])
+        Json::map([
+            ("path", Json::from(change.path.as_str())),
+            ("kind", kind(change.kind).into()),
+            ("change", word(change.change).into()),
+        ])
     };
     Json::map([
         ("name", Json::from(version.name.as_str())),

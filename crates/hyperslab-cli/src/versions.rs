@@ -74,9 +74,7 @@ pub(crate) fn run(upkeep: &Upkeeps, open: &OpenOptions, out: &mut Out) -> Outcom
         Upkeeps::Rm { address, names, before, keep, how } => {
             let time = before.as_deref().map(|text| match Timestamp::parse(text)? {
                 Some(time) => Ok(time),
-                None => {
-                    Err(Failure::Other(format!("{text} is no time: write YYYY-MM-DD HH:MM:SS, in UTC")))
-                }
+                None => Err(Failure::Other(format!("{text} is no time: write YYYY-MM-DD HH:MM:SS, in UTC"))),
             });
             let time = time.transpose()?;
             let pick = |versions: &Versions| {
@@ -121,12 +119,7 @@ fn finish(upkeep: Upkeep, how: &How, out: &mut Out) -> Outcome<()> {
 }
 
 /// Prints what was done; `bytes` are the lengths of a file that was written anew, before and after.
-fn tell(
-    report: &version::UpkeepReport,
-    bytes: Option<(u64, u64)>,
-    how: &How,
-    out: &mut Out,
-) -> Outcome<()> {
+fn tell(report: &version::UpkeepReport, bytes: Option<(u64, u64)>, how: &How, out: &mut Out) -> Outcome<()> {
     if how.json {
         let texts = |list: &[String]| Json::list(list.iter().map(|text| Json::from(text.as_str())));
         let mut fields = vec![

@@ -119,7 +119,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "version",
         &[
             "error", "limits", "shape", "json", "dtype", "select", "source", "codec", "model", "format",
-            "plan", "exec", "array", "staged", "write",
+            "plan", "exec", "array", "staged", "write", "copy",
         ],
     ),
     // What is changed and not stored yet.

@@ -20,6 +20,7 @@ mod staged;
 mod swmr;
 mod threads;
 mod upkeep;
+mod version_model;
 mod versions;
 mod written;
 mod zarr;

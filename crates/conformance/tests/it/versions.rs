@@ -381,7 +381,9 @@ fn the_log_says_what_each_version_changed() {
             "data /text"
         ]
     );
-    assert_eq!(lines[2]["changed"].as_array().map(Vec::len), Some(16));
+    let all = lines[2]["changed"].as_array().expect("a list");
+    let of = |kind: &str| all.iter().filter(|c| c["kind"] == kind && c["change"] == "added").count();
+    assert_eq!((of("array"), of("group"), all.len()), (16, 3, 19));
     assert_eq!(lines[0]["parent"], "b");
     assert_eq!(lines[2]["parent"], Json::Null);
     // Two chunks of zeros.

@@ -122,7 +122,10 @@ pub fn copy_to(
                 gone.insert(step.object.clone());
             }
         } else {
-            if let Some(array) = step.array {
+            // What is made of other arrays has no elements of its own.
+            let is_virtual = matches!(&change, Change::CreateArray { spec, .. }
+                if matches!(spec.layout, LayoutSpec::Virtual(_)));
+            if let Some(array) = step.array.filter(|_| !is_virtual) {
                 arrays.push((step.object.clone(), array));
             }
             changes.push(change);

@@ -5,7 +5,7 @@ use crate::array::Array;
 use crate::codec::FilterSpec;
 use crate::error::Result;
 use crate::model::write::{ArraySpec, LayoutSpec, ShardSpec};
-use crate::model::{ChunkGrid, Dataspace, Layout};
+use crate::model::{ChunkGrid, Dataspace, Layout, Storage, VirtualMapping};
 
 /// The filters of an array.
 pub(super) fn filters_of(array: &Array) -> Vec<FilterSpec> {
@@ -19,6 +19,21 @@ pub(super) fn chunks_of(array: &Array) -> Option<Vec<u64>> {
         ChunkGrid::Rectilinear { largest, .. } => Some(largest.clone()),
         ChunkGrid::Whole => None,
     }
+}
+
+/// The mappings of a virtual dataset of nothing but arrays that are copied too, so that it stays one. In other chunks they
+/// would not be what whoever wrote it (versions of arrays) relies on.
+pub(super) fn own_mappings(
+    array: &Array,
+    options: &CopyOptions,
+    wants: impl Fn(&str) -> bool,
+) -> Option<Vec<VirtualMapping>> {
+    let Storage::Virtual(mappings) = array.storage() else { return None };
+    let is_own = |mapping: &VirtualMapping| {
+        mapping.file.as_bytes() == b"." && mapping.dataset.as_str().is_some_and(|path| wants(path))
+    };
+    let stays = options.chunks.is_none() && options.shards.is_none() && mappings.iter().all(is_own);
+    stays.then(|| mappings.to_vec())
 }
 
 pub(super) fn layout_of(array: &Array, spec: &ArraySpec, options: &CopyOptions) -> Result<LayoutSpec> {

@@ -1,12 +1,14 @@
 //! Everything in a file as changes that make it.
 
 use super::CopyOptions;
-use super::plan::{filters_of, layout_of};
+use super::plan::{filters_of, layout_of, own_mappings};
 use super::report::{Outcome, Report};
 use crate::array::{Array, Entry, File, Item, Object};
 use crate::convention::netcdf::{NetcdfView, Variable};
 use crate::error::{Context, Error, Result};
-use crate::model::write::{ArraySpec, AttributeSpec, Change, Content, FillSpec, LinkSpec, ObjectPath};
+use crate::model::write::{
+    ArraySpec, AttributeSpec, Change, Content, FillSpec, LayoutSpec, LinkSpec, ObjectPath,
+};
 use crate::model::{Attribute, AttributeEntry, Dataspace, Dimension, Elements, FillValue, NodeId, NodeKind};
 use crate::shape::{element_count, to_usize};
 use crate::write::Format;
@@ -225,7 +227,13 @@ impl Steps<'_> {
         }
         let names = if named && to_zarr { axes } else { Vec::new() };
         match self.spec(&array, &array.meta().space.clone(), names) {
-            Ok(spec) => {
+            Ok(mut spec) => {
+                if self.format == Format::Hdf5
+                    && let Some(mappings) = own_mappings(&array, self.options, |path| self.wants(path))
+                {
+                    spec.layout = LayoutSpec::Virtual(mappings);
+                    spec.filters.clear();
+                }
                 let path = ObjectPath::parse(&entry.path)?;
                 let change = Change::CreateArray { path, spec: Box::new(spec) };
                 self.push(&entry.path, "array", change, Some(array.clone()));

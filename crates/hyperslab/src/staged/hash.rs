@@ -1,12 +1,12 @@
 //! What chunks are recognised by: SHA-256 over the elements within the array in C order, as they are held, and then the
 //! extents as text, as Python writes a tuple. Element type and fill value are no part of it.
 
-use super::{Block, StagedArray};
 use super::cells::{Cells, View};
 use super::ledger::Ledger;
 use super::plan::{HashPlan, HashStep};
 use super::selected::strides;
 use super::slab::{Memory, Slab};
+use super::{Block, StagedArray};
 use crate::error::{Error, Result};
 use crate::exec;
 use crate::shape::{Coord, element_count, to_usize};

@@ -36,7 +36,8 @@ pub fn delete_versions(
         let text = format!("no version {name} of {}", upkeep.versions.place());
         return Err(Error::new(ErrorKind::NotFound, text).hint(near(name, &known)));
     }
-    let (gone, stay): (Vec<Kept>, Vec<Kept>) = all.into_iter().partition(|version| seen.contains(&version.name));
+    let (gone, stay): (Vec<Kept>, Vec<Kept>) =
+        all.into_iter().partition(|version| seen.contains(&version.name));
     let mut paths = BTreeSet::new();
     for version in &gone {
         survey::filled(&upkeep.versions, version, &mut paths)?;

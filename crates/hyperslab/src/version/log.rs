@@ -1,10 +1,10 @@
 //! What each version changed.
 
 use super::view::View;
-use super::{Order, Version, Versions, arrays};
-use crate::array::File;
+use super::{Order, Version, Versions};
+use crate::array::{File, Item};
 use crate::error::{Context, Result};
-use crate::model::{ChunkRef, Hierarchy, NodeId, Storage, Value};
+use crate::model::{ChunkRef, Hierarchy, NodeId, NodeKind, Storage, Value};
 use crate::shape::Name;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -20,7 +20,7 @@ pub struct LogEntry {
     pub version: Version,
     /// Whether it is the current one.
     pub is_current: bool,
-    /// The arrays that are not as they are in its parent, by path.
+    /// What is not as it is in its parent, by path.
     pub changed: Vec<Changed>,
     /// Its arrays.
     pub arrays: u64,
@@ -32,31 +32,49 @@ pub struct LogEntry {
     pub bytes_added: u64,
 }
 
-/// An array that differs from that of the parent.
+/// An object or a link that differs from that of the parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
     /// Its path in the version.
     pub path: String,
+    /// What it is, or was in the parent if it is there no more.
+    pub kind: Kind,
     /// How it differs.
     pub change: Change,
 }
 
-/// How an array differs from that of the parent.
+/// What stands at a path of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An array.
+    Array,
+    /// A group; the root is the version itself.
+    Group,
+    /// A named datatype.
+    Datatype,
+    /// A link: soft, external, or another hard one to an object that stands elsewhere, too.
+    Link,
+    /// What cannot be read.
+    Fault,
+}
+
+/// How something differs from that of the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The parent has none.
     Added,
     /// Only the parent has one.
     Removed,
-    /// Other elements, extents or element type; perhaps other attributes, too.
+    /// Other elements, extents or element type, or another target of a link; perhaps other attributes, too.
     Data,
     /// Other attributes only.
     Attributes,
 }
 
-/// What tells an array of one version from that of another.
+/// What tells an object of one version from that of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Print {
+    kind: Kind,
     data: u64,
     attributes: u64,
 }
@@ -99,50 +117,99 @@ impl Versions {
         let file = self.file(&entry.version);
         let view = View::new(self.file.hierarchy().clone(), entry.version.node.clone(), self.raws.clone());
         let mut here = BTreeMap::new();
-        for (path, node) in arrays(&file) {
-            entry.arrays += 1;
+        for found in file.walk() {
+            let path = found.path;
             let mut data = DefaultHasher::new();
-            match view.map(&node)? {
-                Some((meta, map, raw)) => {
-                    (&map.source, &map.slots, meta.space.dims()).hash(&mut data);
-                    meta.dtype.to_string().hash(&mut data);
-                    if let Some(source) = map.source {
-                        let known = seen.entry(source).or_default();
-                        let slots: Vec<u64> = map.slots.iter().map(|slot| slot.1).collect();
-                        let new: Vec<u64> =
-                            slots.iter().copied().filter(|slot| known.insert(*slot)).collect();
-                        entry.chunks_new += new.len() as u64;
-                        entry.chunks_reused += (slots.len() - new.len()) as u64;
-                        entry.bytes_added = entry.bytes_added.saturating_add(stored(
-                            raw.storage(),
-                            &new,
-                            meta.space.dims().len(),
-                        )?);
-                    }
+            let (kind, node) = match &found.item {
+                Item::Group(group, _) => (Kind::Group, Some(group.node().clone())),
+                Item::Object(node, NodeKind::Array) => {
+                    self.look_at(&view, node, entry, seen, &mut data).context(|| format!("array {path}"))?;
+                    (Kind::Array, Some(node.clone()))
                 }
-                None => format!("{:?}", view.array(&node)?).hash(&mut data),
-            }
-            let attributes = attributes(&file, &node, &path)?;
-            here.insert(path, Print { data: data.finish(), attributes });
+                Item::Object(node, _) => {
+                    view.datatype(node)?.to_string().hash(&mut data);
+                    (Kind::Datatype, Some(node.clone()))
+                }
+                Item::HardLink(first) => {
+                    first.hash(&mut data);
+                    (Kind::Link, None)
+                }
+                Item::SoftLink(target) => {
+                    target.hash(&mut data);
+                    (Kind::Link, None)
+                }
+                Item::ExternalLink(file, target) => {
+                    (file, target).hash(&mut data);
+                    (Kind::Link, None)
+                }
+                Item::UserLink(class, bytes) => {
+                    (class, bytes).hash(&mut data);
+                    (Kind::Link, None)
+                }
+                Item::Fault(_, e) => {
+                    e.to_string().hash(&mut data);
+                    (Kind::Fault, None)
+                }
+            };
+            let attributes = node.map_or(Ok(0), |node| attributes(&file, &node, &path))?;
+            here.insert(path, Print { kind, data: data.finish(), attributes });
         }
         Ok(here)
     }
+
+    /// Counts the chunks of an array of a version.
+    fn look_at(
+        &self,
+        view: &View,
+        node: &NodeId,
+        entry: &mut LogEntry,
+        seen: &mut HashMap<Name, HashSet<u64>>,
+        data: &mut DefaultHasher,
+    ) -> Result<()> {
+        entry.arrays += 1;
+        let Some((meta, map, raw)) = view.map(node)? else {
+            format!("{:?}", view.array(node)?).hash(data);
+            return Ok(());
+        };
+        (&map.source, &map.slots, meta.space.dims()).hash(data);
+        meta.dtype.to_string().hash(data);
+        if let Some(source) = map.source {
+            let known = seen.entry(source).or_default();
+            let slots: Vec<u64> = map.slots.iter().map(|slot| slot.1).collect();
+            let new: Vec<u64> = slots.iter().copied().filter(|slot| known.insert(*slot)).collect();
+            entry.chunks_new += new.len() as u64;
+            entry.chunks_reused += (slots.len() - new.len()) as u64;
+            let bytes = stored(raw.storage(), &new, meta.space.dims().len())?;
+            entry.bytes_added = entry.bytes_added.saturating_add(bytes);
+        }
+        Ok(())
+    }
 }
 
-/// The differences between the arrays of two versions, by path.
+/// The differences between what two versions hold, by path.
 fn changes(parent: &BTreeMap<String, Print>, here: &BTreeMap<String, Print>) -> Vec<Changed> {
     let mut changed = Vec::new();
+    let mut add = |path: &String, kind, change| changed.push(Changed { path: path.clone(), kind, change });
     for (path, print) in here {
-        let change = match parent.get(path) {
-            None => Change::Added,
-            Some(before) if before.data != print.data => Change::Data,
-            Some(before) if before.attributes != print.attributes => Change::Attributes,
-            Some(_) => continue,
-        };
-        changed.push(Changed { path: path.clone(), change });
+        match parent.get(path) {
+            None if path == "/" && print.attributes == Print::BARE => {}
+            None if path == "/" => add(path, print.kind, Change::Attributes),
+            None => add(path, print.kind, Change::Added),
+            // Something else of the same name.
+            Some(before) if before.kind != print.kind => {
+                add(path, before.kind, Change::Removed);
+                add(path, print.kind, Change::Added);
+            }
+            Some(before) if before.data != print.data => add(path, print.kind, Change::Data),
+            Some(before) if before.attributes != print.attributes => {
+                add(path, print.kind, Change::Attributes);
+            }
+            Some(_) => {}
+        }
     }
-    let removed = parent.keys().filter(|path| !here.contains_key(*path));
-    changed.extend(removed.map(|path| Changed { path: path.clone(), change: Change::Removed }));
+    for (path, print) in parent.iter().filter(|(path, _)| !here.contains_key(*path)) {
+        add(path, print.kind, Change::Removed);
+    }
     changed.sort_by(|a, b| a.path.cmp(&b.path));
     changed
 }
@@ -163,11 +230,18 @@ pub(super) fn stored(storage: &Storage, slots: &[u64], rank: usize) -> Result<u6
     Ok(total)
 }
 
-/// What tells the attributes of an array from others: their values, wherever they are stored.
+impl Print {
+    /// Of an object without attributes.
+    const BARE: u64 = 0;
+}
+
+/// What tells the attributes of an object from others: their values, wherever they are stored.
 fn attributes(file: &File, node: &NodeId, path: &str) -> Result<u64> {
     let mut hash = DefaultHasher::new();
+    let mut is_bare = true;
     // Not opened as an array, which would read its map once more.
     for entry in file.hierarchy().attributes(node)? {
+        is_bare = false;
         match entry {
             Ok(a) => {
                 a.name.hash(&mut hash);
@@ -181,7 +255,7 @@ fn attributes(file: &File, node: &NodeId, path: &str) -> Result<u64> {
             Err((name, e)) => (name, e.to_string()).hash(&mut hash),
         }
     }
-    Ok(hash.finish())
+    Ok(if is_bare { Print::BARE } else { hash.finish() })
 }
 
 /// An attribute of an object that is a text; `None` if there is none.

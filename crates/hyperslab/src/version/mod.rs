@@ -8,6 +8,7 @@
 mod delete;
 mod index;
 mod log;
+mod metadata;
 mod pick;
 mod repack;
 mod stage;
@@ -21,7 +22,8 @@ mod upkeep;
 mod view;
 
 pub use delete::delete_versions;
-pub use log::{Change, Changed, LogEntry};
+pub use log::{Change, Changed, Kind, LogEntry};
+pub use metadata::{Metadata, modify_metadata};
 pub use repack::repack;
 pub use stage::{Parent, Stage, stage};
 pub use time::Timestamp;

@@ -25,8 +25,11 @@ pub fn repack(
     let upkeep = remove_unused_chunks(address.clone(), group, open, write)?;
     let info = upkeep.versions.base().info();
     if info.user_block > 0 {
-        return Err(Error::unsupported(format!("writing a file with a user block of {} bytes anew", info.user_block))
-            .hint("take unused chunks out in place instead"));
+        return Err(Error::unsupported(format!(
+            "writing a file with a user block of {} bytes anew",
+            info.user_block
+        ))
+        .hint("take unused chunks out in place instead"));
     }
     let root = upkeep.versions.base().root();
     let tracks = root.links()?.tracks_order;

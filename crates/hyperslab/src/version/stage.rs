@@ -1,7 +1,7 @@
 //! A version in the making, and its commit.
 
 use super::store::{self, Store};
-use super::view::View;
+use super::view::{OF_VERSION, View};
 use super::{FIRST, Timestamp, Version, Versions};
 use crate::array::{Address, File, Item, OpenOptions};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -36,6 +36,8 @@ pub struct Stage {
     make_current: bool,
     /// By path, so that a group comes before what is in it.
     objects: BTreeMap<ObjectPath, Object>,
+    /// Those of the version itself, which no other one gets from it.
+    attributes: BTreeMap<Name, AttributeSpec>,
 }
 
 #[derive(Debug)]
@@ -105,6 +107,7 @@ pub fn stage(
         time: None,
         make_current: true,
         objects: BTreeMap::new(),
+        attributes: BTreeMap::new(),
     };
     if let (Some(versions), Some(parent)) = (&versions, &stage.parent) {
         stage.objects = objects(versions, parent).context(|| format!("version {}", parent.name))?;
@@ -152,7 +155,7 @@ fn objects(versions: &Versions, version: &Version) -> Result<BTreeMap<ObjectPath
 }
 
 /// An attribute as it is written again.
-fn spec(file: &File, attribute: &Attribute) -> Result<AttributeSpec> {
+pub(super) fn spec(file: &File, attribute: &Attribute) -> Result<AttributeSpec> {
     let count = if attribute.space.is_null() { 0 } else { to_usize(element_count(attribute.space.dims())?)? };
     let limit = file.options().limits.output;
     let hierarchy = &**file.hierarchy();
@@ -218,6 +221,30 @@ impl Stage {
         self.array(path)?.set(selection, values).context(|| format!("array {path}"))
     }
 
+    /// Adds rows to an array: it grows along its first axis.
+    pub fn append<'a>(&mut self, path: &str, rows: impl Into<Values<'a>>) -> Result<()> {
+        let rows = rows.into();
+        let array = self.array(path)?;
+        let mut shape = array.shape().to_vec();
+        let before = shape.clone();
+        let (Some(length), Some((&more, rest))) = (shape.first_mut(), rows.shape().split_first()) else {
+            return Err(Error::invalid(format!("array {path}: one value is no row")));
+        };
+        if before.get(1..) != Some(rest) {
+            let text = format!("array {path}: rows of {rest:?} for an array of {before:?}");
+            return Err(Error::invalid(text));
+        }
+        let start = *length;
+        *length = start.checked_add(more).ok_or_else(|| Error::invalid("more rows than 2^64"))?;
+        let end = *length;
+        // A copy shares everything; what fails leaves the array as it was.
+        let mut grown = array.copy();
+        grown.resize(&shape)?;
+        grown.set(format!("{start}:{end}").as_str(), rows).context(|| format!("array {path}"))?;
+        *array = grown;
+        Ok(())
+    }
+
     /// A new group, and those above it.
     pub fn create_group(&mut self, path: &str) -> Result<()> {
         let at = self.free(path)?;
@@ -251,10 +278,19 @@ impl Stage {
         Ok(())
     }
 
-    /// Sets an attribute of an array or a group.
+    /// Sets an attribute of an array or a group, or of the version itself if `path` is the root.
     pub fn set_attribute<'a>(&mut self, path: &str, name: &str, value: impl Into<Values<'a>>) -> Result<()> {
         let at = ObjectPath::parse(path)?;
         let spec = crate::write::attribute(name, value)?;
+        if at.is_root() {
+            if OF_VERSION.contains(&name.as_bytes()) {
+                return Err(Error::invalid(format!(
+                    "the layout of versions needs the attribute {name} for itself"
+                )));
+            }
+            self.attributes.insert(Name::from(name), spec);
+            return Ok(());
+        }
         let missing = self.missing(path);
         let object = self.objects.get_mut(&at).ok_or(missing)?;
         if matches!(object.body, Body::Array(_)) && matches!(name, "raw_data" | "chunks") {
@@ -270,8 +306,11 @@ impl Stage {
     pub fn delete_attribute(&mut self, path: &str, name: &str) -> Result<()> {
         let at = ObjectPath::parse(path)?;
         let missing = self.missing(path);
-        let object = self.objects.get_mut(&at).ok_or(missing)?;
-        match object.attributes.remove(&Name::from(name)) {
+        let attributes = match at.is_root() {
+            true => &mut self.attributes,
+            false => &mut self.objects.get_mut(&at).ok_or(missing)?.attributes,
+        };
+        match attributes.remove(&Name::from(name)) {
             Some(_) => Ok(()),
             None => Err(Error::new(ErrorKind::NotFound, format!("{path} has no attribute {name}"))),
         }
@@ -337,6 +376,9 @@ impl Stage {
                 transaction
                     .apply(Change::SetAttribute { object: here.clone(), attribute: attribute.clone() })?;
             }
+        }
+        for attribute in self.attributes.values() {
+            transaction.apply(Change::SetAttribute { object: at.clone(), attribute: attribute.clone() })?;
         }
         let place = at.to_string();
         let parent = self.parent.as_ref().map_or(FIRST, |parent| parent.name.as_str());

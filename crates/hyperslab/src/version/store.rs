@@ -188,6 +188,33 @@ impl Store {
         Ok(digests)
     }
 
+    /// The number of chunks of a stack behind which new ones go: as many as the table has rows, which is where
+    /// versioned-hdf5 would put them, too. What stands behind was never committed, and is written over.
+    fn end(&self, path: &ObjectPath, raw: &Array) -> Result<u64> {
+        let rows = self.rows(&self.before.array(&self.group_of(path).join("hash_table").to_string())?)?;
+        let height = raw.meta().chunk_shape().first().copied().unwrap_or(1).max(1);
+        let stacked = raw.shape().first().copied().unwrap_or(0).div_ceil(height);
+        if rows == stacked {
+            return Ok(rows);
+        }
+        let group = self.place.split().map_or(ObjectPath::root(), |(group, _)| group);
+        let versions = Versions::open_at(&self.before, &group.to_string())?;
+        let mut uses = std::collections::BTreeMap::new();
+        for version in super::survey::versions(&versions)? {
+            super::survey::look(&versions, &self.place, &version, &mut uses)?;
+        }
+        let last = uses.get(path).and_then(|found| found.slots().keys().next_back().copied());
+        if rows > stacked || last.is_some_and(|last| last >= rows) {
+            let what = format!(
+                "adding to {}, whose table of hashes has {rows} rows for {stacked} chunks",
+                raw.path()
+            );
+            return Err(Error::unsupported(what)
+                .hint("make the tables of hashes anew first: hyperslab versions rebuild"));
+        }
+        Ok(rows)
+    }
+
     /// The rows of a table that count.
     fn rows(&self, table: &Array) -> Result<u64> {
         let object = self.before.get(table.path())?;
@@ -215,10 +242,10 @@ impl Store {
         let chunk = meta.chunk_shape();
         let height = chunk.first().copied().unwrap_or(1).max(1);
         let raw = self.raw(path)?;
-        let stacked = raw.as_ref().and_then(|raw| raw.shape().first().copied()).unwrap_or(0).div_ceil(height);
         let (dims, slots) = match array {
             None => (meta.space.dims().to_vec(), slots.to_vec()),
             Some(array) => {
+                let stacked = raw.as_ref().map_or(Ok(0), |raw| self.end(path, raw))?;
                 let mut new = Vec::new();
                 let plan = array.commit_with(|slab| {
                     for chunk in slab.chunks() {
@@ -393,7 +420,7 @@ pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
     a == b || is_zero(a) && is_zero(b)
 }
 
-fn fill(meta: &ArrayMeta) -> FillSpec {
+pub(super) fn fill(meta: &ArrayMeta) -> FillSpec {
     match meta.fill_element.as_ref() {
         bytes if bytes.is_empty() || !meta.dtype.is_fixed() => FillSpec::Default,
         _ => FillSpec::Value(Content::Fixed(meta.fill_element.clone())),
@@ -442,7 +469,7 @@ pub(super) fn meta(spec: &ArraySpec) -> Result<ArrayMeta> {
 }
 
 /// A chunk cut at the edge of its array, filled up.
-fn padded(block: Block, meta: &ArrayMeta) -> Result<Content> {
+pub(super) fn padded(block: Block, meta: &ArrayMeta) -> Result<Content> {
     let chunk = meta.chunk_shape();
     if block.shape() == chunk {
         return content_of(&block);
@@ -458,7 +485,12 @@ fn padded(block: Block, meta: &ArrayMeta) -> Result<Content> {
 }
 
 /// One mapping for each stored chunk, in C order of chunks.
-pub(super) fn mappings(dims: &[u64], chunk: &[u64], slots: &[(u64, u64)], source: &str) -> Vec<VirtualMapping> {
+pub(super) fn mappings(
+    dims: &[u64],
+    chunk: &[u64],
+    slots: &[(u64, u64)],
+    source: &str,
+) -> Vec<VirtualMapping> {
     let block = |low: Coord, extent: &Coord| {
         let high = low.iter().zip(extent).map(|(l, n)| l.saturating_add(n.saturating_sub(1))).collect();
         SpaceSelection::Blocks(vec![(low, high)])

@@ -5,9 +5,10 @@ use super::{FIRST, Found, STORE, Versions, arrays};
 use crate::array::{Array, File, Object};
 use crate::error::{Context, Error, Result};
 use crate::model::write::ObjectPath;
-use crate::model::{Hierarchy, Layout, LinkTarget, NodeId};
+use crate::model::{ChunkRef, Hierarchy, Layout, LinkTarget, NodeId, Storage};
 use crate::shape::{Coord, Name};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 /// A version by what it holds, committed or not.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub(super) struct Use {
     /// The arrays that are made of it, in the order of the names of versions.
     pub(super) maps: Vec<Map>,
     pub(super) raw: Option<Array>,
+    /// Whether it is no map of chunks in some version, but a dataset without storage.
+    pub(super) is_bare: bool,
 }
 
 impl Use {
@@ -130,15 +133,23 @@ pub(super) fn look(
         let mapped = view.map(&node).context(|| format!("array {path}")).context(frame)?;
         let Some((meta, map, raw)) = mapped else {
             let inner = versions.file.hierarchy();
-            let (meta, _) = inner.array(&node).context(|| format!("array {path}")).context(frame)?;
-            match meta.layout {
-                Layout::Virtual(1..) => {
-                    let what = format!("{path}, whose mappings are not whole chunks, in an upkeep of versions");
-                    return Err(Error::unsupported(what).context(frame()));
+            let (meta, storage) = inner.array(&node).context(|| format!("array {path}")).context(frame)?;
+            let what = match (meta.layout, storage) {
+                (Layout::Virtual(0), _) => {
+                    found.is_bare = true;
+                    continue;
                 }
+                (Layout::Virtual(_), _) => "whose mappings are not whole chunks",
                 // Older libraries make a dataset without storage of a map of nothing.
-                _ => continue,
-            }
+                (_, storage) if is_empty(&storage)? => {
+                    found.is_bare = true;
+                    continue;
+                }
+                _ => "whose elements are its own",
+            };
+            return Err(
+                Error::unsupported(format!("{path}, {what}, in an upkeep of versions")).context(frame())
+            );
         };
         if let Some(source) = &map.source
             && ObjectPath::parse(&source.to_string())? != stack
@@ -152,12 +163,29 @@ pub(super) fn look(
     Ok(())
 }
 
+/// Whether nothing was ever written to an array.
+fn is_empty(storage: &Storage) -> Result<bool> {
+    let Storage::Chunks(index) = storage else { return Ok(false) };
+    let (mut is_empty, mut fault) = (true, None);
+    let visit = &mut |_, chunk| {
+        is_empty &= matches!(chunk, ChunkRef::Absent);
+        Ok(())
+    };
+    index.scan(visit, &mut |found| fault = Some(found.error))?;
+    fault.map_or(Ok(is_empty), Err)
+}
+
+/// What a version holds, committed or not.
+pub(super) fn file_of(versions: &Versions, version: &Kept) -> File {
+    let inner = versions.file.hierarchy().clone();
+    let view: Arc<dyn Hierarchy> =
+        Arc::new(View::new(inner, version.found.node.clone(), versions.raws.clone()));
+    versions.file.seen_through(view)
+}
+
 /// The arrays of a version, committed or not.
 fn nodes(versions: &Versions, version: &Kept) -> Vec<(String, NodeId)> {
-    let inner = versions.file.hierarchy().clone();
-    let view: std::sync::Arc<dyn Hierarchy> =
-        std::sync::Arc::new(View::new(inner, version.found.node.clone(), versions.raws.clone()));
-    arrays(&versions.file.seen_through(view)).collect()
+    arrays(&file_of(versions, version)).collect()
 }
 
 /// The paths of arrays of a version that have elements.

@@ -229,8 +229,11 @@ impl Upkeep {
         }
         self.report.chunks_removed += count - kept;
         let mut first = BTreeSet::new();
-        let gone: Vec<u64> =
-            (0..).zip(&slots).filter(|(_, new)| new.is_none_or(|new| !first.insert(new))).map(|p| p.0).collect();
+        let gone: Vec<u64> = (0..)
+            .zip(&slots)
+            .filter(|(_, new)| new.is_none_or(|new| !first.insert(new)))
+            .map(|p| p.0)
+            .collect();
         self.report.bytes_removed += log::stored(raw.storage(), &gone, raw.shape().len())?;
         let maps = found.maps.iter().map(|map| map.at.clone()).collect();
         let restack = Restack { stack: place.join("raw_data"), slots, maps };
@@ -285,7 +288,7 @@ fn has(file: &File, at: &str, name: &str) -> Result<bool> {
 }
 
 /// The number of chunks of a stack.
-fn stacked(raw: &Array) -> u64 {
+pub(super) fn stacked(raw: &Array) -> u64 {
     let height = raw.meta().chunk_shape().first().copied().unwrap_or(1).max(1);
     raw.shape().first().copied().unwrap_or(0).div_ceil(height)
 }

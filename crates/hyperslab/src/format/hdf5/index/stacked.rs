@@ -113,9 +113,7 @@ pub fn restack(
             Some(_) => {}
         }
         let source = c.clone();
-        if !selection::block(&mut c, &mut from, &mut to)?
-            || !selection::block(&mut c, &mut low, &mut end)?
-        {
+        if !selection::block(&mut c, &mut from, &mut to)? || !selection::block(&mut c, &mut low, &mut end)? {
             return Err(other("a mapping that is no block"));
         }
         let (first, last) = (from.first().copied().unwrap_or(0), to.first().copied().unwrap_or(0));

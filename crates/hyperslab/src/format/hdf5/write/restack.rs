@@ -42,7 +42,8 @@ impl Transaction {
         let count = count(&restack.slots)?;
         let rows = count.checked_mul(height).ok_or_else(|| Error::invalid("more rows than 2^64"))?;
         self.load_chunks(id)?;
-        let path: Vec<u8> = restack.stack.names().iter().flat_map(|name| [b"/", name.as_bytes()].concat()).collect();
+        let path: Vec<u8> =
+            restack.stack.names().iter().flat_map(|name| [b"/", name.as_bytes()].concat()).collect();
         let mut maps = Vec::with_capacity(restack.maps.len());
         let mut heap = None;
         let mut seen = HashSet::new();
@@ -53,8 +54,7 @@ impl Transaction {
         // All of them are looked at before one is changed.
         for is_check in [true, false] {
             for (map, place) in &maps {
-                self.move_in(place, &path, &chunk, &restack.slots, is_check)
-                    .context(|| map.to_string())?;
+                self.move_in(place, &path, &chunk, &restack.slots, is_check).context(|| map.to_string())?;
             }
         }
         let chunks = std::mem::take(&mut self.chunked_mut(id)?.chunks);

@@ -256,9 +256,7 @@ impl Transaction {
             Change::Resize { array, shape } => {
                 self.resize(&array, &shape).context(|| format!("array {array}"))
             }
-            Change::Restack(restack) => {
-                self.restack(&restack).context(|| format!("array {}", restack.stack))
-            }
+            Change::Restack(restack) => self.restack(&restack).context(|| format!("array {}", restack.stack)),
         }
     }
 
