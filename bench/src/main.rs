@@ -6,6 +6,7 @@ mod ours;
 mod rust_hdf5_peer;
 mod staged;
 mod versions;
+mod write;
 mod zarrs_peer;
 
 use serde_json::{Value, json};
@@ -59,6 +60,12 @@ fn main() -> ExitCode {
         ["run", "staged"] => staged::run(repetitions() as usize),
         ["run", "versions", only @ ..] => versions::run(folder(), repetitions() as usize, only),
         ["run", only @ ..] => run(only),
+        ["write", workload, folder, repetitions] => {
+            write::work(workload, Path::new(folder), repetitions, false)
+        }
+        ["write-durable", workload, folder, repetitions] => {
+            write::work(workload, Path::new(folder), repetitions, true)
+        }
         ["worker", reader, workload, folder, repetitions] => {
             work(reader, workload, Path::new(folder), repetitions)
         }
@@ -193,6 +200,7 @@ fn run(only: &[&str]) -> Result<(), Failure> {
     let mut wrong = Vec::new();
     hdf5(only, &folder, repetitions, &mut wrong)?;
     zarr(only, &folder, repetitions, &mut wrong);
+    write::run(only, &folder, repetitions, &mut wrong);
     if only.is_empty() {
         memory(&folder);
     }

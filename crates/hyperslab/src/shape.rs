@@ -35,6 +35,75 @@ pub fn to_usize(n: u64) -> Result<usize> {
         .ok_or_else(|| Error::limit("bytes in memory", n as u128, isize::MAX as u128))
 }
 
+/// Runs of elements of the box `count`, at `offset` in one box of `from` elements and at the origin of one of `to`: first
+/// element there, first element here, and length. Those at the origin come in ascending order.
+pub fn runs(from: &[u64], offset: &[u64], to: &[u64], count: &[u64]) -> Result<Runs> {
+    // Axes behind this one are whole in both, so that a run goes over them.
+    let mut split = count.len();
+    let mut run = 1u64;
+    while split > 0 {
+        split -= 1;
+        let (Some(&n), Some(&f), Some(&t)) = (count.get(split), from.get(split), to.get(split)) else {
+            break;
+        };
+        run = run.saturating_mul(n);
+        if n != f || n != t {
+            break;
+        }
+    }
+    let mut axes: SmallVec<[RunAxis; 4]> = SmallVec::new();
+    let (mut first, mut step) = (0u64, (1u64, 1u64));
+    for axis in (0..count.len()).rev() {
+        let extent = |dims: &[u64]| dims.get(axis).copied().unwrap_or(1);
+        first = first.saturating_add(extent(offset).saturating_mul(step.0));
+        if axis < split {
+            axes.push(RunAxis { at: 0, count: extent(count), step: (step.0 as usize, step.1 as usize) });
+        }
+        step = (step.0.saturating_mul(extent(from)), step.1.saturating_mul(extent(to)));
+    }
+    let left = to_usize(element_count(count.get(..split).unwrap_or(&[]))?)?;
+    Ok(Runs { axes, left, next: (to_usize(first)?, 0), run: to_usize(run)? })
+}
+
+/// See [`runs`].
+#[derive(Clone, Debug)]
+pub struct Runs {
+    /// The last axis first.
+    axes: SmallVec<[RunAxis; 4]>,
+    left: usize,
+    next: (usize, usize),
+    run: usize,
+}
+
+#[derive(Clone, Debug)]
+struct RunAxis {
+    at: u64,
+    count: u64,
+    /// Elements between neighbours in both boxes.
+    step: (usize, usize),
+}
+
+impl Iterator for Runs {
+    type Item = (usize, usize, usize);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let (from, to) = self.next;
+        for axis in &mut self.axes {
+            axis.at += 1;
+            self.next.0 = self.next.0.wrapping_add(axis.step.0);
+            self.next.1 = self.next.1.wrapping_add(axis.step.1);
+            if axis.at < axis.count {
+                break;
+            }
+            axis.at = 0;
+            self.next.0 = self.next.0.wrapping_sub(axis.step.0.wrapping_mul(axis.count as usize));
+            self.next.1 = self.next.1.wrapping_sub(axis.step.1.wrapping_mul(axis.count as usize));
+        }
+        Some((from, to, self.run))
+    }
+}
+
 /// A name as stored: bytes, usually but not always UTF-8.
 ///
 /// `Display` is lossless: the text, or `hex:` and the bytes in lowercase hex where they are not UTF-8.
@@ -108,3 +177,6 @@ impl fmt::Debug for Name {
         write!(f, "{:?}", self.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests;

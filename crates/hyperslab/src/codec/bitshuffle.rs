@@ -167,7 +167,7 @@ impl Codec for Bitshuffle {
                     bitshuffle(self.size, part, &mut shuffled, &mut spare);
                     match self.compressor {
                         Compressor::Zstd { level } => {
-                            zstandard::compress(NAME, &shuffled, &mut encoded, level)?;
+                            zstandard::compress(NAME, &shuffled, &mut encoded, level, scratch)?;
                         }
                         _ => lz4::compress(&shuffled, &mut encoded)?,
                     }

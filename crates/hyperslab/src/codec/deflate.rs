@@ -1,11 +1,11 @@
 //! Deflate in a zlib envelope (RFC 1950): HDF5 filter 1.
 
-use super::backend::Failure;
+use super::backend::{Envelope, Failure};
 use super::spelling::{Hdf5, Spelling, json_to_level, level_to_json};
 use super::{BindContext, Codec, Scratch, configuration, corrupt};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
-use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use flate2::{Decompress, FlushDecompress, Status};
 use std::sync::Arc;
 
 /// HDF5's number of this filter.
@@ -56,8 +56,8 @@ impl Codec for Deflate {
         inflate_into(NAME, input, out, scratch)
     }
 
-    fn encode(&self, input: &[u8], out: &mut Vec<u8>, _: &mut Scratch) -> Result<()> {
-        deflate(NAME, input, out, self.level)
+    fn encode(&self, input: &[u8], out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<()> {
+        deflate(NAME, input, out, self.level, scratch)
     }
 
     fn decoded_bound(&self, encoded: u64) -> u64 {
@@ -115,18 +115,13 @@ pub(super) fn inflate(codec: &str, input: &[u8], out: &mut Vec<u8>, max: usize) 
 }
 
 /// Deflates into a zlib stream.
-pub(super) fn deflate(codec: &str, input: &[u8], out: &mut Vec<u8>, level: u32) -> Result<()> {
-    let mut state = Compress::new(Compression::new(level), true);
-    out.clear();
-    out.reserve(input.len() / 2 + 64);
-    loop {
-        let rest = usize::try_from(state.total_in()).ok().and_then(|at| input.get(at..)).unwrap_or_default();
-        let status = state
-            .compress_vec(rest, out, FlushCompress::Finish)
-            .map_err(|e| Error::new(ErrorKind::InvalidArgument, format!("{codec}: {e}")))?;
-        if status == Status::StreamEnd {
-            return Ok(());
-        }
-        out.reserve(out.len() / 2 + 64);
-    }
+pub(super) fn deflate(
+    codec: &str,
+    input: &[u8],
+    out: &mut Vec<u8>,
+    level: u32,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let done = scratch.deflate(level).deflate(input, out, Envelope::Zlib);
+    done.map_err(|e| Error::new(ErrorKind::InvalidArgument, format!("{codec}: {e}")))
 }

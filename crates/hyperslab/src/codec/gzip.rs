@@ -1,11 +1,10 @@
 //! Deflate in a gzip envelope (RFC 1952): Zarr's `gzip`.
 
+use super::backend::Envelope;
 use super::spelling::Spelling;
 use super::{BindContext, Codec, Scratch, configuration, stream};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
-use flate2::Compression;
-use std::io::Write;
 use std::sync::Arc;
 
 /// In Zarr.
@@ -44,12 +43,9 @@ impl Codec for Gzip {
         stream::decode_into(NAME, flate2::read::MultiGzDecoder::new(input), out)
     }
 
-    fn encode(&self, input: &[u8], out: &mut Vec<u8>, _: &mut Scratch) -> Result<()> {
-        out.clear();
-        let failed = |e| Error::new(ErrorKind::InvalidArgument, format!("{NAME}: {e}"));
-        let mut encoder = flate2::write::GzEncoder::new(out, Compression::new(self.level));
-        encoder.write_all(input).map_err(failed)?;
-        encoder.finish().map(|_| ()).map_err(failed)
+    fn encode(&self, input: &[u8], out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<()> {
+        let done = scratch.deflate(self.level).deflate(input, out, Envelope::Gzip);
+        done.map_err(|e| Error::new(ErrorKind::InvalidArgument, format!("{NAME}: {e}")))
     }
 
     fn decoded_bound(&self, encoded: u64) -> u64 {

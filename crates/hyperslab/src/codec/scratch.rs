@@ -1,15 +1,18 @@
 //! What a worker keeps from chunk to chunk.
 
-use super::backend::{Inflater, Unzstd};
+use super::backend::{Deflater, Inflater, Unzstd, Zstd};
 use super::set_len;
 use std::fmt;
 
-/// Buffers and decoder states that a worker keeps from chunk to chunk, so that steady decoding allocates nothing.
+/// Buffers and states of decoders and encoders that a worker keeps from chunk to chunk, so that steady work allocates
+/// nothing.
 #[derive(Default)]
 pub struct Scratch {
     spare: Vec<Vec<u8>>,
     inflate: Option<Inflater>,
     zstd: Option<Unzstd>,
+    deflate: Option<Deflater>,
+    compress: Option<Zstd>,
 }
 
 impl fmt::Debug for Scratch {
@@ -49,6 +52,21 @@ impl Scratch {
         Ok(match &mut self.zstd {
             Some(state) => state,
             empty => empty.insert(Unzstd::new()?),
+        })
+    }
+
+    /// A deflater of this level.
+    pub(super) fn deflate(&mut self, level: u32) -> &mut Deflater {
+        self.deflate.take_if(|state| state.level() != level);
+        self.deflate.get_or_insert_with(|| Deflater::new(level))
+    }
+
+    /// A compressor of this level.
+    pub(super) fn compress(&mut self, level: i32) -> std::io::Result<&mut Zstd> {
+        self.compress.take_if(|state| state.level() != level);
+        Ok(match &mut self.compress {
+            Some(state) => state,
+            empty => empty.insert(Zstd::new(level)?),
         })
     }
 }

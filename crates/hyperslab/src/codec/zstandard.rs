@@ -1,6 +1,6 @@
 //! Zstandard frames: HDF5 filter 32015.
 
-use super::backend::{Failure, Unzstd, compress_zstd};
+use super::backend::{Failure, Unzstd};
 use super::spelling::{Hdf5, Spelling, json_to_level, level_to_json};
 use super::{BindContext, Codec, Scratch, configuration, corrupt, stream, wrong_length};
 use crate::error::{Error, ErrorKind, Result};
@@ -56,8 +56,8 @@ impl Codec for Zstd {
         decompress_into(NAME, input, out, scratch)
     }
 
-    fn encode(&self, input: &[u8], out: &mut Vec<u8>, _: &mut Scratch) -> Result<()> {
-        compress(NAME, input, out, self.level)
+    fn encode(&self, input: &[u8], out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<()> {
+        compress(NAME, input, out, self.level, scratch)
     }
 
     fn decoded_bound(&self, encoded: u64) -> u64 {
@@ -96,9 +96,14 @@ pub(super) fn decompress(codec: &str, input: &[u8], out: &mut Vec<u8>, max: usiz
 }
 
 /// Compresses into one frame that says its length.
-pub(super) fn compress(codec: &str, input: &[u8], out: &mut Vec<u8>, level: i32) -> Result<()> {
-    out.clear();
-    compress_zstd(input, out, level).map_err(|e| {
+pub(super) fn compress(
+    codec: &str,
+    input: &[u8],
+    out: &mut Vec<u8>,
+    level: i32,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    scratch.compress(level).and_then(|state| state.frame(input, out)).map_err(|e| {
         let kind = match e.kind() {
             std::io::ErrorKind::Unsupported => ErrorKind::Unsupported,
             _ => ErrorKind::InvalidArgument,

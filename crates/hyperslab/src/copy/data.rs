@@ -10,7 +10,7 @@ use crate::exec::encode::{ChunkData, EncodeStats, NewChunk};
 use crate::model::write::{Content, ObjectPath, WriteLayout};
 use crate::model::{ChunkGrid, ChunkRef, FillValue, NodeId, Storage};
 use crate::select::{Region, Selector};
-use crate::shape::{Coord, element_count, to_usize};
+use crate::shape::{Coord, element_count, runs, to_usize};
 use crate::source::store::{Get, Store};
 use crate::source::{ByteRange, Source};
 use crate::write::{Fit, Transaction};
@@ -258,7 +258,7 @@ pub(super) fn coords_in(layout: &WriteLayout, start: &[u64], extent: &[u64]) -> 
 }
 
 impl Iterator for Tiles<'_> {
-    type Item = Result<NewChunk>;
+    type Item = Result<NewChunk<'static>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -288,7 +288,7 @@ pub(super) fn cut(
     coord: &Coord,
     start: &[u64],
     held: Option<&(Content, Vec<u64>)>,
-) -> Result<Option<NewChunk>> {
+) -> Result<Option<NewChunk<'static>>> {
     let at = layout.start_of(coord);
     let valid = layout.valid_of(coord);
     let offset: Vec<u64> = at.iter().zip(start).map(|(a, s)| a.saturating_sub(*s)).collect();
@@ -345,63 +345,10 @@ fn outside() -> Error {
     Error::new(ErrorKind::OutOfBounds, "a chunk that lies outside of what was read")
 }
 
-/// Runs of elements of the box `count` at `offset` in one box of `from` elements, and at the origin of one of `to`: first
-/// element there, first element here, and length.
-pub(super) fn runs(
-    from: &[u64],
-    offset: &[u64],
-    to: &[u64],
-    count: &[u64],
-) -> Result<impl Iterator<Item = (usize, usize, usize)> + use<>> {
-    let rank = count.len();
-    // Axes behind this one are whole in both, so that a run goes over them.
-    let mut split = rank;
-    let mut run = 1u64;
-    while split > 0 {
-        split -= 1;
-        let (Some(&n), Some(&f), Some(&t)) = (count.get(split), from.get(split), to.get(split)) else {
-            break;
-        };
-        run = run.saturating_mul(n);
-        if n != f || n != t {
-            break;
-        }
-    }
-    let strides = |extents: &[u64]| -> Vec<u64> {
-        let mut step = 1u64;
-        let mut strides: Vec<u64> = extents
-            .iter()
-            .rev()
-            .map(|&n| {
-                let now = step;
-                step = step.saturating_mul(n);
-                now
-            })
-            .collect();
-        strides.reverse();
-        strides
-    };
-    let (fs, ts) = (strides(from), strides(to));
-    let base: u64 = offset.iter().zip(&fs).map(|(o, s)| o.saturating_mul(*s)).fold(0, u64::saturating_add);
-    let outer = count.get(..split).unwrap_or(&[]).to_vec();
-    let rows = to_usize(element_count(&outer)?)?;
-    let run = to_usize(run)?;
-    Ok((0..rows).map(move |row| {
-        let (mut rest, mut f, mut t) = (row as u64, base, 0u64);
-        for (axis, &n) in outer.iter().enumerate().rev() {
-            let i = rest % n.max(1);
-            rest /= n.max(1);
-            f = f.saturating_add(i.saturating_mul(fs.get(axis).copied().unwrap_or(0)));
-            t = t.saturating_add(i.saturating_mul(ts.get(axis).copied().unwrap_or(0)));
-        }
-        (f as usize, t as usize, run)
-    }))
-}
-
 /// Chunks as they are stored, where the target stores them so too.
 struct Stored {
     chunks: VecDeque<(Coord, ChunkRef)>,
-    fetched: VecDeque<NewChunk>,
+    fetched: VecDeque<NewChunk<'static>>,
     array: Array,
     layout: WriteLayout,
 }
@@ -513,7 +460,7 @@ impl Stored {
 }
 
 impl Iterator for Stored {
-    type Item = Result<NewChunk>;
+    type Item = Result<NewChunk<'static>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.fetched.is_empty() && !self.chunks.is_empty() {
@@ -613,31 +560,6 @@ mod tests {
             for ((t, b), d) in tile.iter().zip(*block).zip(*shape) {
                 assert!(t % b == 0 || t == d, "{tile:?} {block:?}");
             }
-        }
-    }
-
-    #[test]
-    fn runs_cover_a_box_once() {
-        for (from, offset, to, count) in [
-            ([4u64, 5, 6], [1u64, 0, 2], [2u64, 5, 3], [2u64, 5, 3]),
-            ([4, 5, 6], [0, 0, 0], [4, 5, 6], [4, 5, 6]),
-            ([4, 5, 6], [3, 4, 5], [3, 3, 3], [1, 1, 1]),
-            ([4, 5, 6], [1, 2, 0], [2, 2, 6], [2, 2, 6]),
-        ] {
-            let mut seen = Vec::new();
-            for (f, t, n) in runs(&from, &offset, &to, &count).unwrap() {
-                seen.extend((0..n).map(|i| (f + i, t + i)));
-            }
-            let mut wanted = Vec::new();
-            for a in 0..count[0] {
-                for b in 0..count[1] {
-                    for c in 0..count[2] {
-                        let f = ((offset[0] + a) * from[1] + offset[1] + b) * from[2] + offset[2] + c;
-                        wanted.push((f as usize, ((a * to[1] + b) * to[2] + c) as usize));
-                    }
-                }
-            }
-            assert_eq!(seen, wanted);
         }
     }
 }

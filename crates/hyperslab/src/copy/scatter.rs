@@ -1,11 +1,11 @@
 //! Chunks by way of a file: where no part of an array that fits into memory is made of whole chunks both there and here,
 //! elements go to a file in the order in which they are wanted, and each stored chunk is decoded once.
 
-use super::data::{Reader, coords_in, cut, runs, step};
+use super::data::{Reader, coords_in, cut, step};
 use crate::error::{Error, Result};
 use crate::exec::encode::NewChunk;
 use crate::model::write::{Content, WriteLayout};
-use crate::shape::{Coord, byte_count, to_usize};
+use crate::shape::{Coord, byte_count, runs, to_usize};
 use crate::source::write::{Disk, DiskFile, LocalDisk};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -124,7 +124,7 @@ impl<'a> Scatter<'a> {
         Ok(Scatter { layout, scratch, coords, shape, bytes })
     }
 
-    fn chunk(&self, coord: &Coord) -> Result<Option<NewChunk>> {
+    fn chunk(&self, coord: &Coord) -> Result<Option<NewChunk<'static>>> {
         let grid = self.layout.grid();
         let number = coord.iter().zip(&grid).fold(0u64, |n, (c, g)| n.saturating_mul(*g).saturating_add(*c));
         let at = self.layout.start_of(coord);
@@ -167,7 +167,7 @@ impl<'a> Scatter<'a> {
 }
 
 impl Iterator for Scatter<'_> {
-    type Item = Result<NewChunk>;
+    type Item = Result<NewChunk<'static>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {

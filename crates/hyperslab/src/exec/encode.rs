@@ -7,27 +7,34 @@ use super::{Cancel, for_each};
 use crate::codec::Scratch;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::model::write::{Content, EncodedChunk, HierarchyWriter, ObjectPath, WriteLayout};
-use crate::shape::{Coord, element_count, to_usize};
+use crate::shape::{Coord, byte_count, element_count, runs, to_usize};
 use bytes::Bytes;
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of elements of one batch by default.
 const BATCH: u64 = 64 << 20;
+/// The same where nothing is encoded: what is gathered is written before it leaves the processor's caches.
+const PLAIN_BATCH: u64 = 8 << 20;
+/// A batch of fewer bytes is not worth the calling of another thread.
+const ALONE: u64 = 32 << 10;
 
 /// One chunk to be written.
 #[derive(Clone, Debug)]
-pub struct NewChunk {
+pub struct NewChunk<'a> {
     /// Its coordinates in the grid of the writer's layout.
     pub coord: Coord,
     /// What it holds.
-    pub data: ChunkData,
+    pub data: ChunkData<'a>,
 }
 
 /// What a new chunk holds.
 #[derive(Clone, Debug)]
-pub enum ChunkData {
+pub enum ChunkData<'a> {
     /// The elements that lie within the array ([`WriteLayout::valid_of`]), in C order.
     Elements(Content),
+    /// The same of a fixed type, gathered when the chunk is encoded.
+    Later(Later<'a>),
     /// A chunk that is encoded as the layout says, edge and all, by whoever made it.
     Encoded {
         /// The encoded bytes.
@@ -35,6 +42,23 @@ pub enum ChunkData {
         /// Bit *i* set: stage *i* of the pipeline was skipped.
         mask: u32,
     },
+}
+
+/// Elements of a fixed type that are gathered by whoever encodes their chunk, while others gather those of other chunks.
+#[derive(Clone)]
+pub struct Later<'a>(Arc<dyn Fn() -> Result<Bytes> + Send + Sync + 'a>);
+
+impl<'a> Later<'a> {
+    /// What `gather` gives, which is called once.
+    pub fn new(gather: impl Fn() -> Result<Bytes> + Send + Sync + 'a) -> Self {
+        Later(Arc::new(gather))
+    }
+}
+
+impl fmt::Debug for Later<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Later")
+    }
 }
 
 /// How chunks are encoded.
@@ -76,23 +100,35 @@ impl EncodeStats {
 }
 
 /// What is to be done for one chunk of a batch.
-enum Job {
+enum Job<'a> {
     /// Elements of a fixed type within the array.
     Elements(Bytes),
+    /// So many bytes of them, still to be gathered.
+    Later(u64, Later<'a>),
     /// What comes in front of the pipeline, whole.
     Flat(Bytes),
     Done(EncodedChunk),
 }
 
 /// The chunks of a batch, each with what it is to become and what it became.
-type Slot = Mutex<(Coord, Option<Job>, Option<Result<EncodedChunk>>)>;
+type Slot<'a> = Mutex<(Coord, Option<Job<'a>>, Option<Result<EncodedChunk>>)>;
+
+impl Job<'_> {
+    fn length(&self) -> u64 {
+        match self {
+            Job::Elements(bytes) | Job::Flat(bytes) => bytes.len() as u64,
+            Job::Later(length, _) => *length,
+            Job::Done(chunk) => chunk.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
+        }
+    }
+}
 
 /// Encodes `chunks` as the writer wants those of `array` and hands them to it, in their order. Stops at the first error,
 /// in whichever chunk it is.
-pub fn encode(
+pub fn encode<'a>(
     writer: &mut dyn HierarchyWriter,
     array: &ObjectPath,
-    chunks: &mut dyn Iterator<Item = Result<NewChunk>>,
+    chunks: &mut dyn Iterator<Item = Result<NewChunk<'a>>>,
     options: &EncodeOptions,
 ) -> Result<EncodeStats> {
     let name = || format!("array {array}");
@@ -104,12 +140,14 @@ pub fn encode(
         if let Some(cancel) = &options.cancel {
             cancel.check()?;
         }
+        let bytes = stats.bytes_in;
         let batch =
             if more { take(writer, array, &layout, chunks, options, &mut stats)? } else { Vec::new() };
         more = !batch.is_empty();
+        let threads = if stats.bytes_in - bytes < ALONE { Some(1) } else { options.threads };
         let written = Mutex::new((&mut *writer, Some(std::mem::take(&mut before)), Ok(())));
         // One more task than chunks: to write what was encoded before.
-        for_each(batch.len() + 1, options.threads, usize::MAX, Scratch::default, |scratch, number| {
+        for_each(batch.len() + 1, threads, usize::MAX, Scratch::default, |scratch, number| {
             match number.checked_sub(1).and_then(|i| batch.get(i)) {
                 Some(slot) => run(slot, &layout, scratch),
                 None => {
@@ -137,15 +175,16 @@ pub fn encode(
 }
 
 /// The next batch: as many chunks as fit.
-fn take(
+fn take<'a>(
     writer: &mut dyn HierarchyWriter,
     array: &ObjectPath,
     layout: &WriteLayout,
-    chunks: &mut dyn Iterator<Item = Result<NewChunk>>,
+    chunks: &mut dyn Iterator<Item = Result<NewChunk<'a>>>,
     options: &EncodeOptions,
     stats: &mut EncodeStats,
-) -> Result<Vec<Slot>> {
-    let most = options.batch.unwrap_or(BATCH).max(1);
+) -> Result<Vec<Slot<'a>>> {
+    let plain = layout.pipeline.is_empty() && layout.dtype.is_fixed();
+    let most = options.batch.unwrap_or(if plain { PLAIN_BATCH } else { BATCH }).max(1);
     let mut batch = Vec::new();
     let mut bytes = 0u64;
     let grid = layout.grid();
@@ -160,6 +199,10 @@ fn take(
             ChunkData::Encoded { bytes, mask } => {
                 stats.chunks_copied += 1;
                 Job::Done(EncodedChunk { coord: coord.clone(), bytes: Some(bytes), mask })
+            }
+            ChunkData::Later(later) => {
+                stats.chunks_encoded += 1;
+                Job::Later(byte_count(&layout.valid_of(&coord), layout.dtype.size())?, later)
             }
             ChunkData::Elements(content) => {
                 let valid = layout.valid_of(&coord);
@@ -176,18 +219,15 @@ fn take(
                 }
             }
         };
-        let length = match &job {
-            Job::Elements(bytes) | Job::Flat(bytes) => bytes.len(),
-            Job::Done(chunk) => chunk.bytes.as_ref().map_or(0, Bytes::len),
-        };
-        stats.bytes_in += length as u64;
-        bytes = bytes.saturating_add((length as u64).max(256));
+        let length = job.length();
+        stats.bytes_in += length;
+        bytes = bytes.saturating_add(length.max(256));
         batch.push(Mutex::new((coord, Some(job), None)));
     }
     Ok(batch)
 }
 
-fn run(slot: &Slot, layout: &WriteLayout, scratch: &mut Scratch) {
+fn run(slot: &Slot<'_>, layout: &WriteLayout, scratch: &mut Scratch) {
     // Nobody else takes this slot.
     let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
     let (coord, job, done) = &mut *slot;
@@ -195,6 +235,13 @@ fn run(slot: &Slot, layout: &WriteLayout, scratch: &mut Scratch) {
         Some(Job::Done(chunk)) => Some(Ok(chunk)),
         Some(Job::Flat(bytes)) => Some(stages(layout, coord, bytes, false, scratch)),
         Some(Job::Elements(bytes)) => Some(elements(layout, coord, bytes, scratch)),
+        Some(Job::Later(length, Later(gather))) => Some(gather().and_then(|bytes| {
+            if bytes.len() as u64 != length || !layout.dtype.is_fixed() {
+                let text = format!("{} bytes for a chunk of {length} of {}", bytes.len(), layout.dtype);
+                return Err(Error::invalid(text));
+            }
+            elements(layout, coord, bytes, scratch)
+        })),
         None => None,
     };
 }
@@ -235,14 +282,15 @@ fn stages(
     if pipeline.is_empty() {
         return Ok(EncodedChunk { coord: coord.clone(), bytes: Some(bytes), mask: 0 });
     }
-    let mut out = Vec::new();
+    let mut out = scratch.take();
     let mask = match whole {
         true => pipeline.encode(&bytes, &mut out, scratch)?,
         false => pipeline.encode_any(&bytes, &mut out, scratch)?,
     };
-    // What the buffer has room for beyond its end would stay in memory with it.
-    out.shrink_to_fit();
-    Ok(EncodedChunk { coord: coord.clone(), bytes: Some(out.into()), mask })
+    // The buffer, which has room for more, is of use for the next chunk.
+    let bytes = Some(Bytes::copy_from_slice(&out));
+    scratch.give(out);
+    Ok(EncodedChunk { coord: coord.clone(), bytes, mask })
 }
 
 /// Whether `bytes` are nothing but copies of `element`.
@@ -259,7 +307,7 @@ fn pad(bytes: &[u8], valid: &[u64], extent: &[u64], fill: &[u8]) -> Result<Vec<u
     let size = fill.len();
     let count = to_usize(element_count(extent)?.saturating_mul(size as u64))?;
     let mut out = fill.repeat(count / size.max(1));
-    for (from, to, run) in rows(valid, extent)? {
+    for (from, to, run) in runs(valid, &vec![0; valid.len()], extent, valid)? {
         let place =
             out.get_mut(to * size..(to + run) * size).zip(bytes.get(from * size..(from + run) * size));
         let (to, from) = place.ok_or_else(|| Error::invalid("a chunk is shorter than its extents"))?;
@@ -273,31 +321,12 @@ fn pad_objects(elements: Vec<Bytes>, valid: &[u64], extent: &[u64], fill: &Bytes
         return Ok(elements);
     }
     let mut out = vec![fill.clone(); to_usize(element_count(extent)?)?];
-    for (from, to, run) in rows(valid, extent)? {
+    for (from, to, run) in runs(valid, &vec![0; valid.len()], extent, valid)? {
         let place = out.get_mut(to..to + run).zip(elements.get(from..from + run));
         let (to, from) = place.ok_or_else(|| Error::invalid("a chunk is shorter than its extents"))?;
         to.clone_from_slice(from);
     }
     Ok(out)
-}
-
-/// The rows of a box at the origin of a larger one: first element in the box, first element in the larger one, and
-/// number of elements.
-fn rows(valid: &[u64], extent: &[u64]) -> Result<impl Iterator<Item = (usize, usize, usize)>> {
-    let run = to_usize(valid.last().copied().unwrap_or(1))?;
-    let wide = to_usize(extent.last().copied().unwrap_or(1))?;
-    let outer: Vec<(u64, u64)> = valid.iter().copied().zip(extent.iter().copied()).collect();
-    let outer = outer.get(..outer.len().saturating_sub(1)).unwrap_or(&[]).to_vec();
-    let count = to_usize(element_count(valid)?)?.checked_div(run).unwrap_or(0);
-    Ok((0..count).map(move |row| {
-        let (mut rest, mut to, mut step) = (row as u64, 0u64, 1u64);
-        for &(valid, extent) in outer.iter().rev() {
-            to += rest % valid.max(1) * step;
-            rest /= valid.max(1);
-            step = step.saturating_mul(extent);
-        }
-        (row * run, to as usize * wide, run)
-    }))
 }
 
 #[cfg(test)]

@@ -71,6 +71,14 @@ impl<'a> Values<'a> {
         }
     }
 
+    /// The elements as an array of `dtype` stores them; `None` for those of variable length.
+    pub(crate) fn stored_as(&self, dtype: &DType) -> Result<Option<Cow<'_, [u8]>>> {
+        Ok(match self.cells(dtype)? {
+            Converted::Bytes(_, bytes) if dtype.is_fixed() => Some(bytes),
+            _ => None,
+        })
+    }
+
     /// The elements as those of an array of `dtype`.
     pub(super) fn cells(&self, dtype: &DType) -> Result<Converted<'_>> {
         let unfit = |from: &dyn std::fmt::Display| {
@@ -272,12 +280,12 @@ impl Block {
         }
     }
 
-    /// The elements of which some part is of variable length, as [`Content`](crate::model::write::Content) holds them;
-    /// `None` for those of a fixed type.
-    pub(crate) fn objects(&self) -> Option<&[bytes::Bytes]> {
-        match &self.cells {
-            Cells::Fixed { .. } => None,
-            Cells::Objects(objects) => Some(objects),
+    /// The elements as stored, or, if some part of them is of variable length, as
+    /// [`Content`](crate::model::write::Content) holds them.
+    pub(crate) fn into_elements(self) -> std::result::Result<Vec<u8>, Vec<Object>> {
+        match self.cells {
+            Cells::Fixed { bytes, .. } => Ok(bytes),
+            Cells::Objects(objects) => Err(objects),
         }
     }
 

@@ -472,7 +472,7 @@ pub(super) fn meta(spec: &ArraySpec) -> Result<ArrayMeta> {
 pub(super) fn padded(block: Block, meta: &ArrayMeta) -> Result<Content> {
     let chunk = meta.chunk_shape();
     if block.shape() == chunk {
-        return content_of(&block);
+        return Ok(content_of(block));
     }
     let fill = match meta.fill_element.as_ref() {
         bytes if bytes.is_empty() || !meta.dtype.is_fixed() => None,
@@ -481,7 +481,7 @@ pub(super) fn padded(block: Block, meta: &ArrayMeta) -> Result<Content> {
     let mut whole = StagedArray::full(chunk, chunk, &meta.dtype, fill)?;
     let corner: Vec<String> = block.shape().iter().map(|n| format!("0:{n}")).collect();
     whole.set(corner.join(", ").as_str(), &block)?;
-    content_of(&whole.get(..)?)
+    Ok(content_of(whole.get(..)?))
 }
 
 /// One mapping for each stored chunk, in C order of chunks.

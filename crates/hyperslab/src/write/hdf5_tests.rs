@@ -371,3 +371,48 @@ fn what_cannot_be_copied_is_refused_before_anything_changes() {
     assert_eq!(file.array("g/a").unwrap().read::<i32>(..).unwrap().data, [3; 600]);
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn values_are_set_on_arrays_that_are_new() {
+    let folder = folder("fresh");
+    let values: Vec<i32> = (0..35).collect();
+    for format in [Format::Hdf5, Format::Zarr2, Format::Zarr3, Format::NcZarr, Format::NetCdf3] {
+        let path = folder.join(format!("fresh-{}", format.name()));
+        let mut w = create(path.to_str().unwrap(), format, &CreateOptions::new()).unwrap();
+        let spec = || {
+            let spec = ArraySpec::simple(i32le(), &[5, 7]).with_fill(&(-1i32).to_le_bytes());
+            if format == Format::NetCdf3 { spec } else { spec.with_chunk(&[2, 3]) }
+        };
+        w.create_array("whole", spec()).unwrap();
+        let stats = w.set("whole", .., Values::new(&[5, 7], &values).unwrap()).unwrap();
+        assert_eq!(stats.bytes_in, 35 * 4);
+        // What was written is not written again in this transaction.
+        assert!(w.set("whole", .., 1).is_err());
+        w.create_array("part", spec()).unwrap();
+        w.set("part", "1:3, ::2", Values::from(9i64)).unwrap();
+        w.create_array("one", spec()).unwrap();
+        w.set("one", .., 3u8).unwrap();
+        w.create_array("other", spec()).unwrap();
+        // Of another type, of fewer axes, and of another shape.
+        let wide: Vec<f64> = values.iter().map(|&v| f64::from(v) + 0.25).collect();
+        w.set("other", .., Values::new(&[5, 7], &wide).unwrap()).unwrap();
+        w.create_array("row", spec()).unwrap();
+        w.set("row", .., &values[..7]).unwrap();
+        w.create_array("wrong", spec()).unwrap();
+        assert!(w.set("wrong", .., &values[..6]).is_err());
+        w.create_array("scalar", ArraySpec::simple(i32le(), &[])).unwrap();
+        w.set("scalar", .., 5).unwrap();
+        w.commit().unwrap();
+        let file = crate::open(path.to_str().unwrap()).unwrap();
+        let read = |name: &str| file.array(name).unwrap().read::<i32>("...").unwrap().data;
+        assert_eq!(read("whole"), values, "{format}");
+        assert_eq!(read("other"), values, "{format}");
+        assert_eq!(read("one"), [3; 35], "{format}");
+        assert_eq!(read("row"), values[..7].repeat(5), "{format}");
+        assert_eq!(read("wrong"), [-1; 35], "{format}");
+        assert_eq!(read("scalar"), [5], "{format}");
+        let part = |i: usize| if (1..3).contains(&(i / 7)) && i % 7 % 2 == 0 { 9 } else { -1 };
+        assert_eq!(read("part"), (0..35).map(part).collect::<Vec<_>>(), "{format}");
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+}

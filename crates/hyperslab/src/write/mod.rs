@@ -5,6 +5,7 @@ mod cdl;
 mod elements;
 mod fit;
 mod format;
+mod fresh;
 #[cfg(test)]
 mod hdf5_tests;
 mod staged;
@@ -287,13 +288,20 @@ impl Transaction {
         Ok(stats)
     }
 
-    /// Writes elements to a selection of an array that is there.
+    /// Writes elements to a selection of an array: one that is there, or one that was made in this transaction.
     pub fn set<'a>(
         &mut self,
         path: &str,
         selection: impl crate::select::IntoSelection,
         values: impl Into<Values<'a>>,
     ) -> Result<EncodeStats> {
+        let at = ObjectPath::parse(path)?;
+        if self.states.get(&at) == Some(&State::Fresh) {
+            let (selection, values) = (selection.into_selection()?, values.into());
+            let stats = fresh::write(self, &at, &selection, &values).context(|| format!("array {path}"))?;
+            self.states.insert(at, State::Written);
+            return Ok(stats);
+        }
         let mut staged = self.stage(path)?;
         staged.set(selection, values).context(|| format!("array {path}"))?;
         self.write(path, &staged)
@@ -323,7 +331,7 @@ pub(crate) fn attribute<'a>(name: &str, value: impl Into<Values<'a>>) -> Result<
         dtype: value.dtype().clone(),
         committed: None,
         space,
-        content: elements::content(&value)?,
+        content: elements::content(value),
     })
 }
 

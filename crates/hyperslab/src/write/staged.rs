@@ -2,7 +2,7 @@
 
 use super::{Fit, Transaction, elements};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::exec::encode::{ChunkData, EncodeStats, NewChunk, encode};
+use crate::exec::encode::{ChunkData, EncodeStats, Later, NewChunk, encode};
 use crate::model::write::{Change, Content, ObjectPath, WriteLayout};
 use crate::select::{Region, Selector};
 use crate::shape::Coord;
@@ -20,7 +20,7 @@ pub(super) fn write(
     if staged.shape().is_empty() && layout.shape == [1] {
         // A scalar, which NCZarr stores along an axis.
         let fit = Fit::new(staged.dtype(), &layout.dtype).context(|| format!("array {path}"))?;
-        let content = fit.run(elements::content(&staged.get(..)?)?)?;
+        let content = fit.run(elements::content(staged.get(..)?))?;
         let chunk = NewChunk { coord: Coord::from_slice(&[0]), data: ChunkData::Elements(content) };
         return encode(&mut *transaction.writer, path, &mut std::iter::once(Ok(chunk)), &transaction.encode);
     }
@@ -47,7 +47,7 @@ pub(super) fn write(
     let layout = transaction.writer.layout(path)?;
     let own = own.as_ref().filter(|_| fit.is_identity());
     // What was never written is the same in both.
-    let same_fill = match fit.run(elements::content(&staged.fill()?)?)? {
+    let same_fill = match fit.run(elements::content(staged.fill()?))? {
         Content::Fixed(fill) if layout.fill.is_empty() => fill.iter().all(|&b| b == 0),
         Content::Fixed(fill) => fill == layout.fill,
         Content::Objects { elements, .. } => elements.first() == Some(&layout.fill),
@@ -62,15 +62,22 @@ pub(super) fn write(
         let selectors =
             sides.map(|(axis, (&start, &count))| Selector::range(axis, start, 1, count)).collect();
         let region = Region::new(staged.shape().to_vec(), selectors, extent.to_vec(), extent.to_vec())?;
-        let block = staged.get_region(region)?;
-        let content = fit.run(elements::content(&block)?)?;
-        Ok(NewChunk { coord, data: ChunkData::Elements(content) })
+        let fit = &fit;
+        let content = move || fit.run(elements::content(staged.get_region(region.clone())?));
+        if !layout.dtype.is_fixed() {
+            return Ok(NewChunk { coord, data: ChunkData::Elements(content()?) });
+        }
+        let later = Later::new(move || match content()? {
+            Content::Fixed(bytes) => Ok(bytes),
+            Content::Objects { .. } => Err(Error::invalid("elements of variable length for a fixed type")),
+        });
+        Ok(NewChunk { coord, data: ChunkData::Later(later) })
     });
     encode(&mut *transaction.writer, path, &mut chunks, &transaction.encode)
 }
 
 /// The chunks of a layout that boxes touch, those of one block after the other.
-fn touched(layout: &WriteLayout, boxes: &[(Coord, Coord)]) -> Vec<Coord> {
+pub(super) fn touched(layout: &WriteLayout, boxes: &[(Coord, Coord)]) -> Vec<Coord> {
     let mut found: BTreeSet<(Coord, Coord)> = BTreeSet::new();
     for (start, extent) in boxes {
         if extent.contains(&0) {

@@ -1,9 +1,10 @@
 //! zlib-rs (through flate2) and ruzstd.
 
-use super::Failure;
-use flate2::{Decompress, FlushDecompress, Status};
+use super::{Envelope, Failure};
+use flate2::write::{GzEncoder, ZlibEncoder};
+use flate2::{Compression, Decompress, FlushDecompress, Status};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
-use std::io::{Error, ErrorKind, Read};
+use std::io::{Error, ErrorKind, Read, Write};
 
 /// Decodes zlib streams whose length is known.
 pub(in crate::codec) struct Inflater(Decompress);
@@ -77,7 +78,56 @@ impl Read for Frames<'_> {
     }
 }
 
+/// Deflates whole buffers.
+pub(in crate::codec) struct Deflater(u32);
+
+impl Deflater {
+    /// Levels as those of zlib, 0 to 9.
+    pub(in crate::codec) fn new(level: u32) -> Self {
+        Deflater(level)
+    }
+
+    pub(in crate::codec) fn level(&self) -> u32 {
+        self.0
+    }
+
+    /// One stream in the envelope asked for.
+    pub(in crate::codec) fn deflate(
+        &mut self,
+        input: &[u8],
+        out: &mut Vec<u8>,
+        envelope: Envelope,
+    ) -> Result<(), Error> {
+        out.clear();
+        let level = Compression::new(self.0.min(9));
+        match envelope {
+            Envelope::Zlib => {
+                let mut encoder = ZlibEncoder::new(out, level);
+                encoder.write_all(input)?;
+                encoder.finish().map(|_| ())
+            }
+            Envelope::Gzip => {
+                let mut encoder = GzEncoder::new(out, level);
+                encoder.write_all(input)?;
+                encoder.finish().map(|_| ())
+            }
+        }
+    }
+}
+
 /// Refused: the pure encoder writes frames without their length, which HDF5's filter needs.
-pub(in crate::codec) fn compress_zstd(_: &[u8], _: &mut Vec<u8>, _: i32) -> Result<(), Error> {
-    Err(Error::new(ErrorKind::Unsupported, "writing Zstandard needs the feature `c-codecs`"))
+pub(in crate::codec) struct Zstd(i32);
+
+impl Zstd {
+    pub(in crate::codec) fn new(level: i32) -> Result<Self, Error> {
+        Ok(Zstd(level))
+    }
+
+    pub(in crate::codec) fn level(&self) -> i32 {
+        self.0
+    }
+
+    pub(in crate::codec) fn frame(&mut self, _: &[u8], _: &mut Vec<u8>) -> Result<(), Error> {
+        Err(Error::new(ErrorKind::Unsupported, "writing Zstandard needs the feature `c-codecs`"))
+    }
 }

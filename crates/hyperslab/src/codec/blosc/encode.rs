@@ -64,7 +64,7 @@ pub(super) fn encode(
         return store(input, out);
     }
     let mut buffers = [scratch.take(), scratch.take(), scratch.take()];
-    let done = encode_blocks(options, shuffled, block, input, out, &mut buffers);
+    let done = encode_blocks(options, shuffled, block, input, out, &mut buffers, scratch);
     buffers.into_iter().for_each(|buffer| scratch.give(buffer));
     match done? {
         Some(()) => finish(out),
@@ -80,6 +80,7 @@ fn encode_blocks(
     input: &[u8],
     out: &mut Vec<u8>,
     [planes, spare, encoded]: &mut [Vec<u8>; 3],
+    scratch: &mut Scratch,
 ) -> Result<Option<()>> {
     let size = usize::from(options.size);
     let offsets = out.len();
@@ -107,7 +108,7 @@ fn encode_blocks(
             // Blosc 1 leaves blocks that are not whole eights of elements as they are.
             _ => part,
         };
-        compress(options, from, encoded)?;
+        compress(options, from, encoded, scratch)?;
         let stored = if encoded.len() < part.len() { encoded.as_slice() } else { from };
         out.extend_from_slice(&(stored.len() as u32).to_le_bytes());
         out.extend_from_slice(stored);
@@ -137,7 +138,7 @@ fn finish(out: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-fn compress(options: &Options, input: &[u8], out: &mut Vec<u8>) -> Result<()> {
+fn compress(options: &Options, input: &[u8], out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<()> {
     match options.compressor {
         0 => {
             blosclz::compress(input, out);
@@ -150,13 +151,14 @@ fn compress(options: &Options, input: &[u8], out: &mut Vec<u8>) -> Result<()> {
             out.truncate(len);
             Ok(())
         }
-        4 => deflate::deflate(NAME, input, out, options.level),
+        4 => deflate::deflate(NAME, input, out, options.level, scratch),
         // As Blosc maps its levels: the highest is Zstandard's highest.
         _ => zstandard::compress(
             NAME,
             input,
             out,
             if options.level == 9 { 22 } else { 2 * options.level as i32 - 1 },
+            scratch,
         ),
     }
 }

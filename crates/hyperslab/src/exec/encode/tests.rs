@@ -67,7 +67,7 @@ fn keeper(shape: &[u64], chunk: &[u64], codecs: &[&str]) -> Keeper {
 }
 
 /// All chunks of an array whose element *i* is *i*, but in chunk `fill` -1.
-fn counted(layout: &WriteLayout, fill: u64) -> Vec<Result<NewChunk>> {
+fn counted(layout: &WriteLayout, fill: u64) -> Vec<Result<NewChunk<'static>>> {
     let grid = layout.grid();
     let coords = (0..grid[0]).flat_map(|a| (0..grid[1]).map(move |b| (a, b)));
     let chunk = |(n, (a, b)): (usize, (u64, u64))| {
@@ -77,7 +77,13 @@ fn counted(layout: &WriteLayout, fill: u64) -> Vec<Result<NewChunk>> {
             .flat_map(|y| (start[1]..start[1] + valid[1]).map(move |x| (y, x)));
         let value = |(y, x)| if n as u64 == fill { -1 } else { (y * layout.shape[1] + x) as i32 };
         let bytes: Vec<u8> = rows.map(value).flat_map(i32::to_le_bytes).collect();
-        Ok(NewChunk { coord, data: ChunkData::Elements(Content::Fixed(bytes.into())) })
+        let bytes = Bytes::from(bytes);
+        // Every other one is gathered by whoever encodes it.
+        let data = match n % 2 {
+            0 => ChunkData::Elements(Content::Fixed(bytes)),
+            _ => ChunkData::Later(Later::new(move || Ok(bytes.clone()))),
+        };
+        Ok(NewChunk { coord, data })
     };
     coords.enumerate().map(chunk).collect()
 }
@@ -131,6 +137,12 @@ fn errors_of_chunks_and_of_the_writer_stop_it() {
     let elements = ChunkData::Elements(Content::Fixed(vec![0; 4 * 31].into()));
     let short = vec![Ok(NewChunk { coord: Coord::from_slice(&[0, 0]), data: elements.clone() })];
     assert_eq!(run(&mut keeper, short).kind(), ErrorKind::InvalidArgument);
+    let short = ChunkData::Later(Later::new(|| Ok(Bytes::from_static(&[0; 4]))));
+    let short = vec![Ok(NewChunk { coord: Coord::from_slice(&[0, 0]), data: short })];
+    assert_eq!(run(&mut keeper, short).kind(), ErrorKind::InvalidArgument);
+    let failing = ChunkData::Later(Later::new(|| Err(Error::new(ErrorKind::Corrupt, "no elements"))));
+    let failing = vec![Ok(NewChunk { coord: Coord::from_slice(&[0, 0]), data: failing })];
+    assert_eq!(run(&mut keeper, failing).kind(), ErrorKind::Corrupt);
     let outside = vec![Ok(NewChunk { coord: Coord::from_slice(&[8, 0]), data: elements })];
     assert_eq!(run(&mut keeper, outside).kind(), ErrorKind::OutOfBounds);
     let cancel = Cancel::new();
