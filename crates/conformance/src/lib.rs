@@ -5,6 +5,7 @@
 pub mod archive;
 pub mod codecs;
 pub mod compare;
+pub mod corpus;
 #[cfg(feature = "remote")]
 pub mod crash;
 pub mod extent;

@@ -3,7 +3,7 @@
 use crate::array::{Array, File, Item, Object};
 use crate::error::{Error, Result};
 use crate::exec::Cancel;
-use crate::model::{Attribute, AttributeEntry, NodeId, NodeKind, Reference, Value};
+use crate::model::{Attribute, AttributeEntry, Dataspace, NodeId, NodeKind, Reference, Value};
 use crate::plan::block_shape;
 use crate::select::{Region, Selector};
 use crate::shape::{Coord, element_count, to_usize};
@@ -30,6 +30,12 @@ const PLUMBING: [&str; 17] = [
     "_nczarr_maxstrlen",
     "_nczarr_default_maxstrlen",
 ];
+
+/// Those of them that follow from others, or say who wrote the file: no two writers write the same.
+const DERIVED: [&str; 4] = ["REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties"];
+
+/// How the name of a dataset begins that stands for a dimension and nothing else; its length follows.
+const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable";
 
 /// What counts as the same.
 #[derive(Clone, Debug, Default)]
@@ -85,11 +91,19 @@ pub fn diff(a: &File, b: &File, options: &DiffOptions, found: &mut dyn FnMut(Dif
         same = false;
         found(Difference { path: path.to_owned(), what });
     };
-    let (left, right) = (things(a, cross)?, things(b, cross)?);
+    let (mut left, mut right) = (things(a, cross)?, things(b, cross)?);
+    lone(&mut left, &mut right);
+    lone(&mut right, &mut left);
     let pair = Pair { a, b, options, cross, paths: [a.paths(), b.paths()] };
     let names: std::collections::BTreeSet<&String> = left.keys().chain(right.keys()).collect();
     for path in names {
         match (left.get(path), right.get(path)) {
+            // Types without a name get one where a format has no others.
+            (Some(Thing::Node(_, NodeKind::Datatype)), None)
+            | (None, Some(Thing::Node(_, NodeKind::Datatype)))
+                if cross => {}
+            (Some(_), None) if cross && is_copied(path, &left, &right) => {}
+            (None, Some(_)) if cross && is_copied(path, &right, &left) => {}
             (Some(_), None) => report(path, format!("only in {}", a.name())),
             (None, Some(_)) => report(path, format!("only in {}", b.name())),
             (Some(Thing::Node(x, NodeKind::Group)), Some(Thing::Node(y, NodeKind::Group))) => {
@@ -103,9 +117,10 @@ pub fn diff(a: &File, b: &File, options: &DiffOptions, found: &mut dyn FnMut(Dif
                         pair.attributes(path, x.attributes()?, y.attributes()?, &mut report)?;
                     }
                     (Object::Datatype(x), Object::Datatype(y)) => {
-                        if x.dtype() != y.dtype() {
+                        if !cross && x.dtype() != y.dtype() {
                             report(path, format!("type {} and {}", x.dtype(), y.dtype()));
                         }
+                        pair.attributes(path, x.attributes()?, y.attributes()?, &mut report)?;
                     }
                     _ => report(path, "an object of another kind".into()),
                 }
@@ -118,6 +133,35 @@ pub fn diff(a: &File, b: &File, options: &DiffOptions, found: &mut dyn FnMut(Dif
         }
     }
     Ok(same)
+}
+
+/// Whether what stands at a path of one file is below a second name of a group, and at the first one in the other file:
+/// where there are no links, there are copies.
+fn is_copied(path: &str, here: &BTreeMap<String, Thing>, there: &BTreeMap<String, Thing>) -> bool {
+    path.match_indices('/').any(|(i, _)| {
+        let (group, rest) = path.split_at(i);
+        match there.get(group) {
+            Some(Thing::Name(first)) => {
+                let first = format!("{}{rest}", first.trim_end_matches('/'));
+                here.contains_key(&first) || is_copied(&first, here, there)
+            }
+            _ => false,
+        }
+    })
+}
+
+/// An array that is all that a store holds is one called `array` where there has to be a group.
+fn lone(one: &mut BTreeMap<String, Thing>, other: &mut BTreeMap<String, Thing>) {
+    let is = |things: &BTreeMap<String, Thing>, path: &str, wanted: NodeKind| matches!(things.get(path), Some(Thing::Node(_, kind)) if *kind == wanted);
+    if is(one, "/", NodeKind::Array)
+        && is(other, "/", NodeKind::Group)
+        && is(other, "/array", NodeKind::Array)
+    {
+        other.remove("/");
+        if let Some(array) = one.remove("/") {
+            one.insert("/array".into(), array);
+        }
+    }
 }
 
 fn attributes(object: &Object) -> Result<Vec<AttributeEntry>> {
@@ -158,9 +202,12 @@ fn things(file: &File, cross: bool) -> Result<BTreeMap<String, Thing>> {
 
 /// Whether a dataset of HDF5 stands for a dimension of netCDF and nothing else.
 fn is_only_dimension(file: &File, node: &NodeId, path: &str) -> bool {
-    let Ok(Object::Array(array)) = file.object(node, path) else { return false };
+    matches!(file.object(node, path), Ok(Object::Array(array)) if stands_for_dimension(&array))
+}
+
+fn stands_for_dimension(array: &Array) -> bool {
     let name = array.attribute("NAME");
-    matches!(name, Ok(v) if v.as_str().is_some_and(|n| n.starts_with("This is a netCDF dimension but not")))
+    matches!(name, Ok(v) if v.as_str().is_some_and(|n| n.starts_with(NO_VARIABLE)))
 }
 
 struct Pair<'a> {
@@ -188,7 +235,8 @@ impl Pair<'_> {
                     e.context(format!("attribute {} of {path}", name.unwrap_or_default()))
                 })?;
                 let name = attribute.name.to_string();
-                if !(self.cross && PLUMBING.contains(&name.as_str())) {
+                let hidden: &[&str] = if self.cross { &PLUMBING } else { &DERIVED };
+                if !hidden.contains(&name.as_str()) {
                     named.insert(name, attribute);
                 }
             }
@@ -209,6 +257,9 @@ impl Pair<'_> {
                     let (x, y) = (value(self.a, x)?, value(self.b, y)?);
                     let plain = |value: &Value| match name.as_str() {
                         "_FillValue" if self.cross => double(flat(value)),
+                        "NAME" if value.as_str().is_some_and(|n| n.starts_with(NO_VARIABLE)) => {
+                            Value::Text(NO_VARIABLE.into())
+                        }
                         _ => flat(value),
                     };
                     if !self.same(&plain(&x), &plain(&y)) {
@@ -222,6 +273,16 @@ impl Pair<'_> {
     }
 
     fn arrays(&self, path: &str, a: &Array, b: &Array, report: &mut Reporter<'_>) -> Result<()> {
+        if stands_for_dimension(a) && stands_for_dimension(b) {
+            // Of an unlimited one nobody need say how long it is.
+            let (x, y) = (&a.meta().space, &b.meta().space);
+            let grows =
+                |space: &Dataspace| matches!(space, Dataspace::Simple { max, .. } if max.contains(&None));
+            if grows(x) != grows(y) || !grows(x) && x.dims() != y.dims() {
+                report(path, format!("a dimension of {:?} and {:?}", x.dims(), y.dims()));
+            }
+            return Ok(());
+        }
         if !self.cross && a.dtype() != b.dtype() {
             report(path, format!("type {} and {}", a.dtype(), b.dtype()));
         }
@@ -302,6 +363,19 @@ impl Pair<'_> {
     /// Whether two values are the same.
     fn same(&self, a: &Value, b: &Value) -> bool {
         match (a, b) {
+            // A text and its characters.
+            (Value::Text(text), Value::List(list)) | (Value::List(list), Value::Text(text)) if self.cross => {
+                let bytes = |v: &Value| match v {
+                    Value::Text(text) => Some(text.as_bytes().to_vec()),
+                    Value::Bytes(bytes) => Some(bytes.to_vec()),
+                    _ => None,
+                };
+                let parts: Option<Vec<Vec<u8>>> = list.iter().map(bytes).collect();
+                // What is behind the end of the text is no part of it.
+                let parts =
+                    parts.map(|p| p.into_iter().take_while(|c| !c.is_empty()).collect::<Vec<_>>().concat());
+                parts.is_some_and(|parts| parts.trim_ascii_end() == text.as_bytes().trim_ascii_end())
+            }
             (Value::List(x), Value::List(y)) => {
                 x.len() == y.len() && x.iter().zip(y).all(|(x, y)| self.same(x, y))
             }
@@ -323,7 +397,7 @@ impl Pair<'_> {
                 (_, _, Some(x), Some(y)) => {
                     x == y
                         || x.to_bits() == y.to_bits()
-                        || self.options.nan_equal && x.is_nan() && y.is_nan()
+                        || (self.options.nan_equal || self.cross) && x.is_nan() && y.is_nan()
                         || self.near(x, y)
                 }
                 _ => a == b,

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let folder = folder.canonicalize().expect("the folder is there");
-    let files = expected(&folder.join("expected"));
+    let files = conformance::corpus::files(&folder);
     let (next, reports) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
@@ -115,25 +115,6 @@ fn judge(reports: &[Report], mut show: usize) -> ExitCode {
     let whole = reports.iter().filter(|r| r.fault.is_none() && r.sections.iter().all(|s| s.1.is_empty()));
     println!("corpus: {} of {} files whole, {faults} faults", whole.count(), reports.len());
     if passes && faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// Paths of all expectations, relative and without `.json`.
-fn expected(folder: &Path) -> Vec<String> {
-    let (mut found, mut todo) = (Vec::new(), vec![folder.to_path_buf()]);
-    while let Some(dir) = todo.pop() {
-        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                todo.push(path);
-            } else if let Some(name) =
-                path.strip_prefix(folder).ok().and_then(|p| p.to_str()?.strip_suffix(".json"))
-            {
-                found.push(name.to_string());
-            }
-        }
-    }
-    found.sort();
-    found
 }
 
 /// Describes one file, with limits on memory and time; nothing for files that are not there.

@@ -4,6 +4,7 @@ mod cdl;
 mod cdl_create;
 mod check;
 mod conversion;
+mod copies;
 mod corpus;
 mod durable;
 mod far;

@@ -172,11 +172,16 @@ impl File {
 
     /// The file through the netCDF model. Virtual datasets are as long as their sources make them.
     pub fn netcdf(&self) -> Result<NetcdfView> {
+        self.netcdf_view(false)
+    }
+
+    /// The same; with `name_types`, types that have no name get one.
+    pub(crate) fn netcdf_view(&self, name_types: bool) -> Result<NetcdfView> {
         let extents = |node: &NodeId, path: &str| match self.object(node, path)? {
             Object::Array(array) => Ok(Some(array.meta().space.clone())),
             _ => Ok(None),
         };
-        let outlook = Outlook { extents: &extents, pure: self.pure };
+        let outlook = Outlook { extents: &extents, pure: self.pure, name_types };
         NetcdfView::open(self.hierarchy.clone(), &self.options.limits, &outlook)
     }
 

@@ -2,20 +2,22 @@
 
 use super::CopyOptions;
 use super::plan::chunks_of;
-use super::scatter::Scatter;
+use super::scatter::{Scatter, Spill};
 use crate::array::{Array, ReadOptions};
 use crate::codec::Scratch;
+use crate::dtype::DType;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::exec::encode::{ChunkData, EncodeStats, NewChunk};
-use crate::model::write::{Content, ObjectPath, WriteLayout};
+use crate::model::write::{Content, Losses, ObjectPath, WriteLayout};
 use crate::model::{ChunkGrid, ChunkRef, FillValue, NodeId, Storage};
 use crate::select::{Region, Selector};
 use crate::shape::{Coord, element_count, runs, to_usize};
 use crate::source::store::{Get, Store};
 use crate::source::{ByteRange, Source};
-use crate::write::{Fit, Transaction};
+use crate::write::{Fit, Format, Transaction};
 use bytes::Bytes;
-use std::collections::{HashMap, VecDeque};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Encoded chunks that are fetched at a time.
@@ -26,31 +28,82 @@ pub(super) fn copy(
     array: &Array,
     transaction: &mut Transaction,
     path: &str,
-    options: &CopyOptions,
-    paths: &HashMap<NodeId, String>,
-) -> Result<EncodeStats> {
-    let at = ObjectPath::parse(path)?;
-    let layout = transaction.layout(path)?;
+    (format, options): (Format, &CopyOptions),
+    path_of: &dyn Fn(&NodeId) -> Option<ObjectPath>,
+) -> Result<(EncodeStats, Losses)> {
+    let at = ObjectPath::spelled(path);
+    let layout = transaction.layout_of(&at)?;
     if array.meta().space.is_null() || element_count(array.shape())? == 0 {
-        return Ok(EncodeStats::default());
+        return Ok((EncodeStats::default(), Losses::default()));
     }
     let fit = Fit::new(array.dtype(), &layout.dtype).context(|| format!("array {path}"))?;
-    let reader = Reader { array: array.clone(), fit, paths, options };
-    if array.shape().is_empty() {
-        let content = reader.read(Region::all(&[]))?;
+    let lost = RefCell::default();
+    let reader = Reader { array: array.clone(), fit, path_of, options, lost };
+    if is_blank(&reader, &layout)? {
+        return Ok((EncodeStats::default(), Losses::default()));
+    }
+    let stats = elements(&reader, transaction, format, &at, &layout)?;
+    Ok((stats, reader.lost.into_inner()))
+}
+
+/// Whether nobody ever wrote to an array, and what is read of it then is what is read of its copy.
+fn is_blank(reader: &Reader<'_>, layout: &WriteLayout) -> Result<bool> {
+    let array = &reader.array;
+    if !layout.may_skip_fill || !matches!(array.storage(), Storage::Chunks(_)) {
+        return Ok(false);
+    }
+    let zeros = |bytes: &[u8]| bytes.iter().all(|&b| b == 0);
+    let own = &array.meta().fill_element;
+    let same = match (own.is_empty(), array.dtype().is_fixed()) {
+        (true, _) => zeros(&layout.fill),
+        (false, true) => {
+            matches!(reader.fit.run(Content::Fixed(own.clone()))?, Content::Fixed(fill) if fill == layout.fill)
+        }
+        (false, false) => false,
+    };
+    if !same {
+        return Ok(false);
+    }
+    let found = Cell::new(false);
+    let ended = array.chunks(
+        &mut |_, at| {
+            found.set(found.get() || !matches!(at, ChunkRef::Absent));
+            // One is enough.
+            if found.get() { Err(Error::new(ErrorKind::Cancelled, "a chunk was found")) } else { Ok(()) }
+        },
+        &mut |_| found.set(true),
+    );
+    Ok(ended.is_ok() && !found.get())
+}
+
+fn elements(
+    reader: &Reader<'_>,
+    transaction: &mut Transaction,
+    format: Format,
+    at: &ObjectPath,
+    layout: &WriteLayout,
+) -> Result<EncodeStats> {
+    let Reader { array, options, .. } = reader;
+    // What one format calls a scalar, another calls a list of one element.
+    if element_count(array.shape())? == 1
+        && element_count(&layout.shape)? == 1
+        && array.shape() != layout.shape
+        || array.shape().is_empty()
+    {
+        let content = reader.read(Region::all(array.shape()))?;
         let coord = layout.shape.iter().map(|_| 0).collect();
         let chunk = NewChunk { coord, data: ChunkData::Elements(content) };
-        return transaction.write_chunks(&at, &mut std::iter::once(Ok(chunk)));
+        return transaction.write_chunks(at, &mut std::iter::once(Ok(chunk)));
     }
     if array.shape().len() != layout.shape.len() {
         return Err(Error::invalid(format!("{:?} elements for {:?}", array.shape(), layout.shape)));
     }
-    if let Some(mut stored) = Stored::new(array, &layout, &reader.fit)? {
-        return transaction.write_chunks(&at, &mut stored);
+    if let Some(mut stored) = Stored::new(array, layout, &reader.fit, format)? {
+        return transaction.write_chunks(at, &mut stored);
     }
     // A quarter: what is read, what is cut of it, and what is encoded, twice.
     let budget = (options.memory / 4).max(1 << 20);
-    let size = layout.dtype.size().max(array.dtype().size()).max(1) as u64;
+    let size = reader.element_size(layout);
     let stored = match &array.meta().grid {
         // Any part of it can be read alone.
         ChunkGrid::Whole => array.shape().iter().map(|_| 1).collect(),
@@ -60,19 +113,35 @@ pub(super) fn copy(
     let is_fixed = array.dtype().is_fixed() && layout.dtype.is_fixed();
     match tile(&layout.shape, &stored, &block, size, budget) {
         Some(tile) => {
-            let mut chunks = Tiles::new(&reader, &layout, tile);
-            transaction.write_chunks(&at, &mut chunks)
+            let mut chunks = Tiles::new(reader, layout, tile);
+            transaction.write_chunks(at, &mut chunks)
         }
         None if is_fixed => {
-            let mut scatter = Scatter::new(&reader, &layout, &stored, budget)?;
-            transaction.write_chunks(&at, &mut scatter)
+            let mut scatter = Scatter::new(reader, layout, &stored, budget)?;
+            transaction.write_chunks(at, &mut scatter)
         }
-        // Elements of any length have no place of their own: each block is read by itself.
+        None if !is_fixed && !refers(array.dtype(), 0) => {
+            let mut spill = Spill::new(reader, layout, &stored, budget)?;
+            transaction.write_chunks(at, &mut spill)
+        }
+        // References count from their own part on: each block is read by itself.
         None => {
-            let mut chunks = Tiles::new(&reader, &layout, block);
-            transaction.write_chunks(&at, &mut chunks)
+            let mut chunks = Tiles::new(reader, layout, block);
+            transaction.write_chunks(at, &mut chunks)
         }
     }
+}
+
+/// Whether some part of a type is a reference.
+fn refers(dtype: &DType, depth: u32) -> bool {
+    // No parser makes deeper types.
+    depth > 128
+        || match dtype {
+            DType::Reference { .. } => true,
+            DType::VarLen { base, .. } | DType::Array { base, .. } => refers(base, depth + 1),
+            DType::Compound { fields, .. } => fields.iter().any(|f| refers(&f.dtype, depth + 1)),
+            _ => false,
+        }
 }
 
 /// Extents of tiles such that each stored chunk lies in two of them at most, and one tile takes `budget` bytes at most;
@@ -125,18 +194,30 @@ fn multiple(a: u64, b: u64) -> u64 {
 }
 
 /// Reads elements as the target stores them.
-#[derive(Debug)]
 pub(super) struct Reader<'a> {
     pub(super) array: Array,
     fit: Fit,
-    paths: &'a HashMap<NodeId, String>,
+    path_of: &'a dyn Fn(&NodeId) -> Option<ObjectPath>,
     options: &'a CopyOptions,
+    /// References that lead nowhere in the copy.
+    lost: RefCell<Losses>,
 }
 
 impl Reader<'_> {
     /// A folder for what does not fit into memory.
     pub(super) fn scratch(&self) -> std::path::PathBuf {
         self.options.scratch.clone().unwrap_or_else(std::env::temp_dir)
+    }
+
+    /// Bytes that an element takes in memory, about.
+    pub(super) fn element_size(&self, layout: &WriteLayout) -> u64 {
+        let stored = layout.dtype.size().max(self.array.dtype().size()).max(1) as u64;
+        // An object is a buffer of its own.
+        if self.array.dtype().is_fixed() && layout.dtype.is_fixed() {
+            stored
+        } else {
+            stored.saturating_add(64)
+        }
     }
 
     /// The elements of a region.
@@ -152,8 +233,8 @@ impl Reader<'_> {
             false => {
                 let count = to_usize(element_count(&raw.shape)?)?;
                 let elements = array.decode(array.dtype(), raw.bytes.into(), count)?;
-                let path_of = |node: &NodeId| self.paths.get(node).and_then(|p| ObjectPath::parse(p).ok());
-                Content::of_elements(array.dtype(), &elements, &path_of)
+                let mut lost = self.lost.borrow_mut();
+                Content::of_elements_in(array.dtype(), &elements, self.path_of, &mut lost)
                     .context(|| format!("array {}", array.path()))?
             }
         };
@@ -351,11 +432,13 @@ struct Stored {
     fetched: VecDeque<NewChunk<'static>>,
     array: Array,
     layout: WriteLayout,
+    /// Whether chunks may be without some of their filters there, too.
+    keeps_masks: bool,
 }
 
 impl Stored {
     /// `None` if they have to be encoded anew.
-    fn new(array: &Array, layout: &WriteLayout, fit: &Fit) -> Result<Option<Stored>> {
+    fn new(array: &Array, layout: &WriteLayout, fit: &Fit, format: Format) -> Result<Option<Stored>> {
         let meta = array.meta();
         let Storage::Chunks(_) = array.storage() else { return Ok(None) };
         let same = fit.is_identity()
@@ -391,7 +474,11 @@ impl Stored {
         }
         // The same filters by name may still not be the same; the first chunk tells.
         let Some((_, first)) = chunks.iter().find(|(_, at)| mask_of(at) == 0) else {
-            return Ok(if chunks.is_empty() { Some(Stored::of(array, layout, chunks)) } else { None });
+            return Ok(if chunks.is_empty() {
+                Some(Stored::of(array, layout, format, chunks))
+            } else {
+                None
+            });
         };
         let Some(bytes) = fetch(std::slice::from_ref(first))?.pop().flatten() else { return Ok(None) };
         let (mut ours, mut theirs, mut scratch) = (Vec::new(), Vec::new(), Scratch::default());
@@ -418,16 +505,18 @@ impl Stored {
                 return Ok(None);
             }
         }
-        Ok(Some(Stored::of(array, layout, chunks)))
+        Ok(Some(Stored::of(array, layout, format, chunks)))
     }
 
-    fn of(array: &Array, layout: &WriteLayout, mut chunks: Vec<(Coord, ChunkRef)>) -> Stored {
+    fn of(array: &Array, layout: &WriteLayout, format: Format, mut chunks: Vec<(Coord, ChunkRef)>) -> Stored {
         let block = |coord: &Coord| -> Coord {
             coord.iter().zip(&layout.block).map(|(c, b)| c / (*b).max(1)).collect()
         };
         chunks.sort_by(|(a, _), (b, _)| block(a).cmp(&block(b)).then(a.cmp(b)));
         let chunks = chunks.into();
-        Stored { chunks, fetched: VecDeque::new(), array: array.clone(), layout: layout.clone() }
+        let keeps_masks = matches!(format, Format::Hdf5 | Format::NetCdf4);
+        let (array, layout) = (array.clone(), layout.clone());
+        Stored { chunks, fetched: VecDeque::new(), array, layout, keeps_masks }
     }
 
     fn fill(&mut self) -> Result<()> {
@@ -438,7 +527,7 @@ impl Stored {
         for ((coord, at), bytes) in batch.into_iter().zip(found) {
             let Some(bytes) = bytes else { continue };
             let mask = mask_of(&at);
-            let data = if mask == 0 {
+            let data = if mask == 0 || self.keeps_masks {
                 ChunkData::Encoded { bytes, mask }
             } else {
                 // A chunk without some of its filters gets them now.

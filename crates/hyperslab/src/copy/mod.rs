@@ -3,6 +3,7 @@
 
 mod codec;
 mod data;
+mod netcdf;
 mod plan;
 mod report;
 mod scatter;
@@ -13,12 +14,14 @@ mod tests;
 pub use codec::parse_codecs;
 pub use report::{Entry, Outcome, Report};
 
-use crate::array::{Address, Array, File};
+use crate::array::{Address, File};
 use crate::codec::FilterSpec;
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::model::write::{Change, LayoutSpec, Support};
+use crate::model::NodeId;
+use crate::model::write::{Change, Content, FillSpec, LayoutSpec, LinkSpec, Losses, ObjectPath, Support};
 use crate::write::{CreateOptions, Format, Transaction, create};
-use std::collections::{BTreeSet, HashMap};
+use source::{Make, attribute_change};
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 /// Extents of chunks or shards.
@@ -107,61 +110,131 @@ pub fn copy_to(
     options: &CopyOptions,
 ) -> Result<Report> {
     let name = || format!("file {}", source.name());
-    let (steps, mut report) = source::steps(source, format, options).context(name)?;
+    let (steps, mut report, paths) = source::steps(source, format, options).context(name)?;
+    let limit = options.create.open.limits.output;
     let mut arrays = Vec::new();
     let mut gone: BTreeSet<String> = BTreeSet::new();
+    let mut made: HashSet<String> = HashSet::from(["/".to_owned()]);
     let mut changes = Vec::new();
     for step in steps {
         if gone.iter().any(|path| step.object == *path || step.object.starts_with(&format!("{path}/"))) {
             // What it belongs to is in the report already.
             continue;
         }
-        let (change, outcome) = judge(&transaction, step.change).context(|| step.name.clone())?;
+        if step.what == "attribute" && !made.contains(&step.object) {
+            continue;
+        }
+        // By now all objects are known.
+        let path_of =
+            |node: &NodeId| paths.get(node).filter(|at| made.contains(*at)).map(|at| ObjectPath::spelled(at));
+        let mut lost = Losses::default();
+        let change = match step.make {
+            Make::Change(change) => Ok(change),
+            Make::Attribute(attribute, committed) => {
+                let committed = committed.filter(|(_, path)| made.contains(&path.to_string()));
+                attribute_change(source, limit, &step.object, &attribute, committed, &path_of, &mut lost)
+            }
+        };
+        let judged = change.and_then(|change| judge(&transaction, change, &made));
+        let (change, outcome) = match judged.context(|| step.name.clone()) {
+            Ok(judged) => judged,
+            Err(e) => {
+                report.add(step.name, step.what, Outcome::Dropped(e.to_string()));
+                if step.makes {
+                    gone.insert(step.object);
+                }
+                continue;
+            }
+        };
+        let outcome = match step.note {
+            Some(note) => outcome.and(note),
+            None => outcome,
+        };
         if matches!(outcome, Outcome::Dropped(_)) {
             if step.makes {
-                gone.insert(step.object.clone());
+                gone.insert(step.object);
             }
-        } else {
-            // What is made of other arrays has no elements of its own.
-            let is_virtual = matches!(&change, Change::CreateArray { spec, .. }
-                if matches!(spec.layout, LayoutSpec::Virtual(_)));
-            if let Some(array) = step.array.filter(|_| !is_virtual) {
-                arrays.push((step.object.clone(), array));
-            }
-            changes.push(change);
+            report.add(step.name, step.what, outcome);
+            continue;
         }
+        if step.makes {
+            made.insert(step.object.clone());
+        }
+        // What is made of other arrays has no elements of its own.
+        let is_virtual = matches!(&change, Change::CreateArray { spec, .. }
+            if matches!(spec.layout, LayoutSpec::Virtual(_)));
+        if let Some(array) = step.array.filter(|_| !is_virtual) {
+            arrays.push((step.object, array, report.entries.len()));
+        }
+        changes.push(change);
         report.add(step.name, step.what, outcome);
+        report.lose(None, &lost);
     }
-    if options.strict
-        && let Some(lost) = report.entries.iter().find(|e| matches!(e.outcome, Outcome::Dropped(_)))
-    {
-        let count = report.dropped();
-        let text = format!(
-            "{count} of the objects and attributes would be lost, such as {} ({})",
-            lost.name, lost.outcome
-        );
-        return Err(Error::new(ErrorKind::Unsupported, text)
-            .context(name())
-            .hint("copy without --strict, or to another format"));
-    }
+    strict(source, &report, options)?;
     if options.dry_run {
         return Ok(report);
     }
-    for change in changes {
+    // A fill value that refers to objects has to wait for them.
+    let waits = |change: &Change| match change {
+        Change::CreateArray { spec, .. } => u8::from(
+            matches!(&spec.fill, FillSpec::Value(Content::Objects { targets, .. }) if !targets.is_empty()),
+        ),
+        Change::CreateGroup { .. } | Change::CreateDimension { .. } | Change::CommitType { .. } => 0,
+        _ => 2,
+    };
+    changes.sort_by_key(waits);
+    for mut change in changes {
+        if let Change::CreateArray { spec, .. } = &mut change
+            && let FillSpec::Value(Content::Objects { targets, .. }) = &spec.fill
+            && !targets.iter().all(|target| made.contains(&target.path.to_string()))
+        {
+            spec.fill = FillSpec::Default;
+        }
         transaction.apply(change).context(name)?;
     }
-    let pointing = arrays.iter().any(|(_, array): &(String, Array)| !array.dtype().is_fixed());
-    let paths = if pointing { source.paths() } else { HashMap::new() };
-    for (path, array) in arrays {
-        let stats = data::copy(&array, &mut transaction, &path, options, &paths).context(name)?;
+    let path_of =
+        |node: &NodeId| paths.get(node).filter(|at| made.contains(*at)).map(|at| ObjectPath::spelled(at));
+    for (path, array, entry) in arrays {
+        let (stats, lost) =
+            data::copy(&array, &mut transaction, &path, (format, options), &path_of).context(name)?;
         report.stats.add(&stats);
+        report.lose(Some(entry), &lost);
     }
+    // References in elements are known only now.
+    strict(source, &report, options)?;
     report.committed = transaction.commit()?;
     Ok(report)
 }
 
+/// Fails if something is lost that must not be.
+fn strict(source: &File, report: &Report, options: &CopyOptions) -> Result<()> {
+    let lost = report.entries.iter().find(|e| matches!(e.outcome, Outcome::Dropped(_)));
+    let Some(lost) = lost.filter(|_| options.strict) else { return Ok(()) };
+    let text = format!(
+        "{} of the objects and attributes would be lost, such as {} ({})",
+        report.dropped(),
+        lost.name,
+        lost.outcome
+    );
+    Err(Error::new(ErrorKind::Unsupported, text)
+        .context(format!("file {}", source.name()))
+        .hint("copy without --strict, or to another format"))
+}
+
 /// What becomes of a change; filters that cannot be written are left out rather than the array.
-fn judge(transaction: &Transaction, change: Change) -> Result<(Change, Outcome)> {
+fn judge(transaction: &Transaction, mut change: Change, made: &HashSet<String>) -> Result<(Change, Outcome)> {
+    if let Change::CreateArray { spec, .. } = &mut change {
+        // Of a type whose name is not in the copy, but which is no other for it.
+        spec.committed = spec.committed.take().filter(|path| made.contains(&path.to_string()));
+    }
+    if let Change::CreateLink { link: LinkSpec::Hard(target), .. } = &change
+        && !made.contains(&target.to_string())
+    {
+        return Ok((
+            change.clone(),
+            Outcome::Dropped(format!("another name of {target}, which is not in the copy")),
+        ));
+    }
     let support = transaction.support(&change)?;
     let Support::Dropped(why) = support else { return Ok((change, Outcome::of(support))) };
     let Change::CreateArray { path, spec } = &change else { return Ok((change, Outcome::Dropped(why))) };

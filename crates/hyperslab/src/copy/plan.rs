@@ -3,9 +3,12 @@
 use super::{CopyOptions, Extents};
 use crate::array::Array;
 use crate::codec::FilterSpec;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::model::write::{ArraySpec, LayoutSpec, ShardSpec};
 use crate::model::{ChunkGrid, Dataspace, Layout, Storage, VirtualMapping};
+use crate::shape::element_count;
+use crate::write::Format;
 
 /// The filters of an array.
 pub(super) fn filters_of(array: &Array) -> Vec<FilterSpec> {
@@ -36,7 +39,36 @@ pub(super) fn own_mappings(
     stays.then(|| mappings.to_vec())
 }
 
-pub(super) fn layout_of(array: &Array, spec: &ArraySpec, options: &CopyOptions) -> Result<LayoutSpec> {
+/// How an array is to be stored, and what of it is said in other words.
+pub(super) fn layout_of(
+    array: &Array,
+    spec: &ArraySpec,
+    format: Format,
+    options: &CopyOptions,
+) -> Result<(LayoutSpec, Vec<String>)> {
+    let mut layout = wanted_layout(array, spec, options)?;
+    let mut note: Option<&str> = None;
+    // HDF5 has no chunks that reach beyond where an array can grow to.
+    if let (LayoutSpec::Chunked { chunk, .. }, Dataspace::Simple { max, .. }) = (&mut layout, &spec.space)
+        && matches!(format, Format::Hdf5 | Format::NetCdf4)
+    {
+        for (extent, max) in chunk.iter_mut().zip(max) {
+            if let Some(max) = max
+                && *extent > *max
+            {
+                *extent = (*max).max(1);
+                note = Some("chunks no larger than it can grow to");
+            }
+        }
+        if max.contains(&Some(0)) {
+            layout = LayoutSpec::Auto;
+            note = Some("not in chunks, since it has no elements and cannot grow");
+        }
+    }
+    Ok((layout, note.map(str::to_owned).into_iter().collect()))
+}
+
+fn wanted_layout(array: &Array, spec: &ArraySpec, options: &CopyOptions) -> Result<LayoutSpec> {
     let dims = spec.space.dims();
     let stored = chunks_of(array).filter(|chunk| chunk.len() == dims.len() && !chunk.contains(&0));
     let chunk = match (&options.chunks, stored) {
@@ -103,4 +135,82 @@ fn changed(wanted: &Extents, base: Vec<u64>, spec: &ArraySpec) -> Vec<u64> {
         named.map_or(old, |(_, extent)| (*extent).min(length))
     };
     base.into_iter().enumerate().map(extent).collect()
+}
+
+/// Makes the filters of an array those of its copy, which may have other chunks and another type. Those whose parameters
+/// hold for the old ones alone, and those that would change values once more, are left out; which these are.
+pub(super) fn fit_filters(array: &Array, spec: &mut ArraySpec, format: Format) -> Option<String> {
+    let chunk = match &spec.layout {
+        LayoutSpec::Chunked { chunk, .. } => Some(chunk.clone()),
+        _ => None,
+    };
+    let same_type = *array.dtype() == spec.dtype;
+    let same_chunk = chunk.is_some() && chunk == chunks_of(array);
+    let is_hdf5 = matches!(format, Format::Hdf5 | Format::NetCdf4);
+    if is_hdf5 && same_type && same_chunk {
+        return None;
+    }
+    // A format without this very type takes another one.
+    let keeps_type = same_type
+        && (is_hdf5
+            || match &spec.dtype {
+                DType::Integer(t) => t.is_whole(),
+                DType::Float(t) => t.is_ieee(),
+                _ => false,
+            });
+    let size = u32::try_from(spec.dtype.size()).unwrap_or(0);
+    let count = chunk.as_ref().and_then(|chunk| u32::try_from(element_count(chunk).ok()?).ok());
+    let bytes = count.and_then(|count| count.checked_mul(size)).unwrap_or(0);
+    let mut left_out = Vec::new();
+    let fitted = |filter: FilterSpec| {
+        let FilterSpec::Hdf5 { id, flags, name, mut parameters } = filter else { return Some(filter) };
+        let mut set = |at: usize, value: u32| {
+            if let Some(slot) = parameters.get_mut(at) {
+                *slot = value;
+            }
+        };
+        let stays = match (id, count) {
+            (2, _) => {
+                set(0, size);
+                true
+            }
+            (4, _) => keeps_type && same_chunk,
+            (5, Some(count)) if keeps_type => {
+                set(2, count);
+                true
+            }
+            // Integers in as many bits as they need: everything else rounds, or cuts.
+            (6, Some(count)) if keeps_type => {
+                set(2, count);
+                parameters.first() == Some(&2) && parameters.get(1) == Some(&0)
+            }
+            (5 | 6, _) => false,
+            (32000, _) => {
+                set(2, bytes);
+                true
+            }
+            (32001, _) => {
+                set(2, size);
+                set(3, bytes);
+                true
+            }
+            (32008, _) => {
+                set(2, size);
+                true
+            }
+            _ => true,
+        };
+        if !stays {
+            left_out.push(match id {
+                4 => "szip",
+                5 => "nbit",
+                _ => "scaleoffset",
+            });
+            return None;
+        }
+        Some(FilterSpec::Hdf5 { id, flags, name, parameters })
+    };
+    spec.filters = std::mem::take(&mut spec.filters).into_iter().filter_map(fitted).collect();
+    (!left_out.is_empty())
+        .then(|| format!("without {}, which is for the old type and chunks", left_out.join(" and ")))
 }

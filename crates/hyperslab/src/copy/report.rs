@@ -1,7 +1,7 @@
 //! What became of everything.
 
 use crate::exec::encode::EncodeStats;
-use crate::model::write::{Committed, Support};
+use crate::model::write::{Committed, Losses, Support};
 use std::fmt;
 
 /// What became of an object or attribute.
@@ -84,6 +84,24 @@ pub struct Report {
 impl Report {
     pub(super) fn add(&mut self, name: String, what: &'static str, outcome: Outcome) {
         self.entries.push(Entry { name, what, outcome });
+    }
+
+    /// References of an entry, the last one if none is named, that lead nowhere in the copy.
+    pub(super) fn lose(&mut self, entry: Option<usize>, lost: &Losses) {
+        let place = entry.unwrap_or(self.entries.len().saturating_sub(1));
+        let Some(entry) = self.entries.get_mut(place) else { return };
+        let mut outcome = std::mem::replace(&mut entry.outcome, Outcome::Kept);
+        if lost.broken > 0 {
+            outcome = outcome.and(format!("{} broken references lead to nothing", lost.broken));
+        }
+        if lost.homeless > 0 {
+            let text = format!("{} references to what is not in the copy", lost.homeless);
+            outcome = match outcome {
+                Outcome::Mapped(how) => Outcome::Dropped(format!("{text}; {how}")),
+                _ => Outcome::Dropped(text),
+            };
+        }
+        entry.outcome = outcome;
     }
 
     /// How many entries are lost.

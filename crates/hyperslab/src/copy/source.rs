@@ -1,18 +1,19 @@
 //! Everything in a file as changes that make it.
 
 use super::CopyOptions;
-use super::plan::{filters_of, layout_of, own_mappings};
+use super::plan::{filters_of, fit_filters, layout_of, own_mappings};
 use super::report::{Outcome, Report};
 use crate::array::{Array, Entry, File, Item, Object};
-use crate::convention::netcdf::{NetcdfView, Variable};
+use crate::convention::netcdf::NetcdfView;
+use crate::dtype::{CharSet, DType, StringPadding};
 use crate::error::{Context, Error, Result};
 use crate::model::write::{
-    ArraySpec, AttributeSpec, Change, Content, FillSpec, LayoutSpec, LinkSpec, ObjectPath,
+    ArraySpec, AttributeSpec, Change, Content, FillSpec, LayoutSpec, LinkSpec, Losses, ObjectPath,
 };
-use crate::model::{Attribute, AttributeEntry, Dataspace, Dimension, Elements, FillValue, NodeId, NodeKind};
+use crate::model::{Attribute, AttributeEntry, Dataspace, Elements, FillValue, NodeId, NodeKind, Value};
 use crate::shape::{element_count, to_usize};
-use crate::write::Format;
-use std::collections::HashMap;
+use crate::write::{Fit, Format};
+use std::collections::{HashMap, HashSet};
 
 /// One change.
 #[derive(Debug)]
@@ -22,15 +23,34 @@ pub(super) struct Step {
     /// What to call it.
     pub(super) name: String,
     pub(super) what: &'static str,
-    pub(super) change: Change,
+    pub(super) make: Make,
     /// Whether the object is there only by this.
     pub(super) makes: bool,
     /// The array whose elements are to be copied.
     pub(super) array: Option<Array>,
+    /// In which other words it is kept, as far as that is known.
+    pub(super) note: Option<String>,
+}
+
+/// What a step makes.
+#[derive(Debug)]
+pub(super) enum Make {
+    Change(Change),
+    /// An attribute as stored, and the type that it is to have where it has a name in the target. What its references
+    /// lead to is known when all objects are.
+    Attribute(Box<Attribute>, Option<(DType, ObjectPath)>),
+}
+
+impl Step {
+    /// A change of an object that is there by another one.
+    pub(super) fn of(object: &str, name: String, what: &'static str, change: Change) -> Step {
+        let make = Make::Change(change);
+        Step { object: object.to_owned(), name, what, make, makes: false, array: None, note: None }
+    }
 }
 
 /// Attributes by which HDF5 and netCDF say what dimensions are.
-const SCALES: [&str; 8] = [
+pub(super) const SCALES: [&str; 8] = [
     "CLASS",
     "NAME",
     "DIMENSION_LIST",
@@ -42,7 +62,7 @@ const SCALES: [&str; 8] = [
 ];
 
 /// Those of Zarr.
-const NAMES: [&str; 6] = [
+pub(super) const NAMES: [&str; 6] = [
     "_ARRAY_DIMENSIONS",
     "_nczarr_attr",
     "_nczarr_attrs",
@@ -52,22 +72,34 @@ const NAMES: [&str; 6] = [
 ];
 
 /// The beginning of the name of a dimension scale without a variable.
-const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable";
+pub(super) const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable";
+
+/// Where HDF5 keeps names of axes without scales.
+const LABELS: &str = "DIMENSION_LABELS";
+
+/// Where an array goes that is all that a Zarr store holds, in a file with a group at its root.
+const ALONE: &str = "/array";
 
 /// What is collected.
-struct Steps<'a> {
-    file: &'a File,
-    options: &'a CopyOptions,
-    format: Format,
-    steps: Vec<Step>,
+pub(super) struct Steps<'a> {
+    pub(super) file: &'a File,
+    pub(super) options: &'a CopyOptions,
+    pub(super) format: Format,
+    pub(super) steps: Vec<Step>,
     /// Attributes and links, which come after all objects that they may lead to.
-    later: Vec<Step>,
-    report: Report,
-    paths: HashMap<NodeId, String>,
+    pub(super) later: Vec<Step>,
+    pub(super) report: Report,
+    pub(super) paths: HashMap<NodeId, String>,
+    /// Paths of objects, and of attributes with `:` and the name, that were dealt with.
+    pub(super) told: HashSet<String>,
 }
 
 /// The changes that make what is in `file`, and a report of what there is no change for.
-pub(super) fn steps(file: &File, format: Format, options: &CopyOptions) -> Result<(Vec<Step>, Report)> {
+pub(super) fn steps(
+    file: &File,
+    format: Format,
+    options: &CopyOptions,
+) -> Result<(Vec<Step>, Report, HashMap<NodeId, String>)> {
     let mut steps = Steps {
         file,
         options,
@@ -76,6 +108,7 @@ pub(super) fn steps(file: &File, format: Format, options: &CopyOptions) -> Resul
         later: Vec::new(),
         report: Report::default(),
         paths: file.paths(),
+        told: HashSet::new(),
     };
     if format.is_netcdf() {
         steps.netcdf()?
@@ -83,19 +116,19 @@ pub(super) fn steps(file: &File, format: Format, options: &CopyOptions) -> Resul
         steps.objects()?
     }
     steps.steps.append(&mut steps.later);
-    Ok((steps.steps, steps.report))
+    Ok((steps.steps, steps.report, steps.paths))
 }
 
 /// The dimensions of a view by path, and those of each array.
-fn dimension_path(view: &NetcdfView, number: usize) -> Option<ObjectPath> {
+pub(super) fn dimension_path(view: &NetcdfView, number: usize) -> Option<ObjectPath> {
     let dimension = view.dimensions().get(number)?;
-    let group = ObjectPath::parse(&view.groups().get(dimension.group)?.path).ok()?;
+    let group = ObjectPath::spelled(&view.groups().get(dimension.group)?.path);
     Some(group.join(dimension.name.clone()))
 }
 
 impl Steps<'_> {
     /// Whether an object is wanted: it, or something below or above it, is named.
-    fn wants(&self, path: &str) -> bool {
+    pub(super) fn wants(&self, path: &str) -> bool {
         let is_in = |inner: &str, outer: &str| {
             let outer = outer.trim_matches('/');
             let inner = inner.trim_matches('/');
@@ -107,7 +140,7 @@ impl Steps<'_> {
             || self.options.only.iter().any(|only| is_in(path, only) || is_in(only, path))
     }
 
-    fn lost(&mut self, name: String, what: &'static str, why: String) {
+    pub(super) fn lost(&mut self, name: String, what: &'static str, why: String) {
         self.report.add(name, what, Outcome::Dropped(why));
     }
 
@@ -116,7 +149,7 @@ impl Steps<'_> {
         let to_zarr = self.format.is_zarr();
         let from_zarr = self.file.info().format == "Zarr";
         // What netCDF calls dimensions, Zarr can say.
-        let view = if to_zarr { self.file.netcdf().ok() } else { None };
+        let view = if to_zarr || from_zarr { self.file.netcdf().ok() } else { None };
         let mut axes: HashMap<NodeId, Vec<Option<ObjectPath>>> = HashMap::new();
         if let Some(view) = &view {
             for variable in view.groups().iter().flat_map(|g| &g.variables) {
@@ -141,9 +174,15 @@ impl Steps<'_> {
                         let text = format!("a link that cannot be read: {}", fault.error);
                         self.lost(entry.path.clone(), "link", text);
                     }
-                    let path = ObjectPath::parse(&entry.path)?;
+                    let path = ObjectPath::spelled(&entry.path);
                     if !path.is_root() {
-                        self.push(&entry.path, "group", Change::CreateGroup { path: path.clone() }, None);
+                        self.push(
+                            &entry.path,
+                            "group",
+                            Change::CreateGroup { path: path.clone() },
+                            None,
+                            None,
+                        );
                     } else {
                         self.report.add("/".into(), "group", Outcome::Kept);
                     }
@@ -155,21 +194,20 @@ impl Steps<'_> {
                 }
                 Item::Object(node, NodeKind::Array) => {
                     let known = axes.get(node).cloned().unwrap_or_default();
-                    let named = known.iter().any(Option::is_some);
-                    self.array_at(&entry, known, named, to_zarr, from_zarr)?;
+                    self.array_at(&entry, known, to_zarr, from_zarr)?;
                 }
                 Item::Object(_, _) => match entry.open(file) {
                     Ok(Object::Datatype(named)) => {
-                        let path = ObjectPath::parse(&entry.path)?;
+                        let path = ObjectPath::spelled(&entry.path);
                         let change = Change::CommitType { path, dtype: named.dtype().clone() };
-                        self.push(&entry.path, "type", change, None);
+                        self.push(&entry.path, "type", change, None, None);
                         self.attributes(&entry.path, named.attributes(), |_| true);
                     }
                     Ok(_) => {}
                     Err(e) => self.lost(entry.path.clone(), "object", e.to_string()),
                 },
                 Item::HardLink(first) => {
-                    let link = LinkSpec::Hard(ObjectPath::parse(first)?);
+                    let link = LinkSpec::Hard(ObjectPath::spelled(first));
                     self.link(&entry.path, link)?;
                 }
                 Item::SoftLink(target) => self.link(&entry.path, LinkSpec::Soft(target.clone()))?,
@@ -187,28 +225,27 @@ impl Steps<'_> {
     }
 
     fn link(&mut self, path: &str, link: LinkSpec) -> Result<()> {
-        let change = Change::CreateLink { path: ObjectPath::parse(path)?, link };
-        self.later.push(Step {
-            object: path.to_owned(),
-            name: path.to_owned(),
-            what: "link",
-            change,
-            makes: false,
-            array: None,
-        });
+        let change = Change::CreateLink { path: ObjectPath::spelled(path), link };
+        self.later.push(Step::of(path, path.to_owned(), "link", change));
         Ok(())
     }
 
-    fn push(&mut self, path: &str, what: &'static str, change: Change, array: Option<Array>) {
-        let path = path.to_owned();
-        self.steps.push(Step { object: path.clone(), name: path, what, change, makes: true, array });
+    pub(super) fn push(
+        &mut self,
+        path: &str,
+        what: &'static str,
+        change: Change,
+        array: Option<Array>,
+        note: Option<String>,
+    ) {
+        let step = Step::of(path, path.to_owned(), what, change);
+        self.steps.push(Step { makes: true, array, note, ..step });
     }
 
     fn array_at(
         &mut self,
         entry: &Entry,
-        axes: Vec<Option<ObjectPath>>,
-        named: bool,
+        mut axes: Vec<Option<ObjectPath>>,
         to_zarr: bool,
         from_zarr: bool,
     ) -> Result<()> {
@@ -225,30 +262,47 @@ impl Steps<'_> {
             self.report.add(entry.path.clone(), "array", Outcome::Mapped(how));
             return Ok(());
         }
-        let names = if named && to_zarr { axes } else { Vec::new() };
+        let is_alone = entry.path == "/";
+        let at = if is_alone { ALONE } else { entry.path.as_str() };
+        let path = ObjectPath::spelled(at);
+        let labelled = to_zarr && !from_zarr && axes.iter().all(Option::is_none);
+        if labelled && let Some((group, _)) = path.split() {
+            let labels = self.labels(&array);
+            axes = labels.into_iter().map(|label| Some(group.join(label?.as_str()))).collect();
+        }
+        let named = axes.iter().any(Option::is_some);
+        let names = if to_zarr && named { axes.clone() } else { Vec::new() };
         match self.spec(&array, &array.meta().space.clone(), names) {
-            Ok(mut spec) => {
-                if self.format == Format::Hdf5
-                    && let Some(mappings) = own_mappings(&array, self.options, |path| self.wants(path))
-                {
-                    spec.layout = LayoutSpec::Virtual(mappings);
-                    spec.filters.clear();
+            Ok((mut spec, mut notes)) => {
+                if self.format == Format::Hdf5 {
+                    if let Some(mappings) = own_mappings(&array, self.options, |path| self.wants(path)) {
+                        spec.layout = LayoutSpec::Virtual(mappings);
+                        spec.filters.clear();
+                    }
+                    spec.committed = array.meta().committed.as_ref().and_then(|node| self.path_of(node));
                 }
-                let path = ObjectPath::parse(&entry.path)?;
+                if is_alone {
+                    notes.push("called array, in a group at the root".to_owned());
+                }
+                let note = (!notes.is_empty()).then(|| notes.join("; "));
                 let change = Change::CreateArray { path, spec: Box::new(spec) };
-                self.push(&entry.path, "array", change, Some(array.clone()));
+                self.push(at, "array", change, Some(array.clone()), note);
             }
             Err(e) => {
-                self.lost(entry.path.clone(), "array", e.to_string());
+                self.lost(at.to_owned(), "array", e.to_string());
                 return Ok(());
             }
+        }
+        if from_zarr && named && self.format == Format::Hdf5 {
+            self.label(at, &axes);
         }
         let scale = self.class_is_scale(&array);
         let hides = |name: &str| {
             let of_scales =
                 !from_zarr && SCALES.contains(&name) && (scale || !matches!(name, "CLASS" | "NAME"));
+            let of_labels = labelled && named && name == LABELS;
             let of_zarr = from_zarr && NAMES.contains(&name) && (named || name != "_ARRAY_DIMENSIONS");
-            to_zarr && of_scales || of_zarr
+            to_zarr && (of_scales || of_labels) || of_zarr
         };
         let names = match array.attributes() {
             Ok(entries) => entries.iter().flatten().map(|a| a.name.to_string()).collect(),
@@ -257,25 +311,63 @@ impl Steps<'_> {
         let (hidden, names): (Vec<String>, Vec<String>) = names.into_iter().partition(|name| hides(name));
         for name in hidden {
             let how = "names of dimensions".to_owned();
-            self.report.add(format!("{}:{name}", entry.path), "attribute", Outcome::Mapped(how));
+            self.report.add(format!("{at}:{name}"), "attribute", Outcome::Mapped(how));
         }
-        self.attributes(&entry.path, array.attributes(), |name| names.iter().any(|n| n == name));
+        self.attributes(at, array.attributes(), |name| names.iter().any(|n| n == name));
         Ok(())
     }
 
-    fn class_is_scale(&self, array: &Array) -> bool {
+    /// What HDF5 calls the axes of an array of which no scales tell.
+    fn labels(&self, array: &Array) -> Vec<Option<String>> {
+        let Ok(Value::List(labels)) = array.attribute(LABELS) else { return Vec::new() };
+        if labels.len() != array.shape().len() {
+            return Vec::new();
+        }
+        labels
+            .iter()
+            .map(|label| label.as_str().filter(|label| !label.is_empty()).map(str::to_owned))
+            .collect()
+    }
+
+    /// Says the names of axes as HDF5's dimension scales interface does where there are no scales.
+    fn label(&mut self, at: &str, axes: &[Option<ObjectPath>]) {
+        let name = |axis: &Option<ObjectPath>| match axis.as_ref().and_then(|path| path.names().last()) {
+            Some(name) => name.as_bytes().to_vec(),
+            None => Vec::new(),
+        };
+        let names: Vec<Vec<u8>> = axes.iter().map(name).collect();
+        let length = names.len() as u64;
+        let attribute = AttributeSpec {
+            name: LABELS.into(),
+            dtype: DType::VarString {
+                size: 16,
+                padding: StringPadding::NullTerminated,
+                charset: CharSet::Utf8,
+            },
+            committed: None,
+            space: Dataspace::Simple { dims: vec![length], max: vec![Some(length)] },
+            content: Content::texts(names.iter().map(Vec::as_slice)),
+        };
+        let change = Change::SetAttribute { object: ObjectPath::spelled(at), attribute };
+        let mut step = Step::of(at, format!("{at}:{LABELS}"), "dimension", change);
+        step.note = Some("names of dimensions, as labels".to_owned());
+        self.later.push(step);
+    }
+
+    pub(super) fn class_is_scale(&self, array: &Array) -> bool {
         matches!(array.attribute("CLASS"), Ok(value) if value.as_str() == Some("DIMENSION_SCALE"))
     }
 
-    /// Whether a dataset stands for a dimension and nothing else.
-    fn is_only_dimension(&self, array: &Array) -> bool {
-        let name = array.attribute("NAME");
-        self.class_is_scale(array)
-            && matches!(&name, Ok(v) if v.as_str().is_some_and(|n| n.starts_with(NO_VARIABLE)))
-    }
-
-    fn spec(&self, array: &Array, space: &Dataspace, axes: Vec<Option<ObjectPath>>) -> Result<ArraySpec> {
+    /// What an array of these extents is to be, and what of it is said in other words.
+    pub(super) fn spec(
+        &self,
+        array: &Array,
+        space: &Dataspace,
+        axes: Vec<Option<ObjectPath>>,
+    ) -> Result<(ArraySpec, Vec<String>)> {
         let meta = array.meta();
+        // An array whose elements nobody can read is lost, and better known to be before anything is written.
+        array.pipeline()?.check(0)?;
         let mut spec = ArraySpec::new(meta.dtype.clone(), space.clone());
         spec.fill = match &meta.fill {
             FillValue::Undefined => FillSpec::Undefined,
@@ -293,15 +385,24 @@ impl Steps<'_> {
             (Some(_), _) => Vec::new(),
             (None, _) => filters_of(array),
         };
-        spec.layout = layout_of(array, &spec, self.options)?;
-        Ok(spec)
+        let (layout, mut notes) = layout_of(array, &spec, self.format, self.options)?;
+        spec.layout = layout;
+        if self.options.codecs.is_none() {
+            notes.extend(fit_filters(array, &mut spec, self.format));
+        }
+        Ok((spec, notes))
     }
 
     fn path_of(&self, node: &NodeId) -> Option<ObjectPath> {
-        self.paths.get(node).and_then(|path| ObjectPath::parse(path).ok())
+        self.paths.get(node).map(|path| ObjectPath::spelled(path))
     }
 
-    fn attributes(&mut self, path: &str, entries: Result<Vec<AttributeEntry>>, keep: impl Fn(&str) -> bool) {
+    pub(super) fn attributes(
+        &mut self,
+        path: &str,
+        entries: Result<Vec<AttributeEntry>>,
+        keep: impl Fn(&str) -> bool,
+    ) {
         let mut entries = match entries {
             Ok(entries) => entries,
             Err(e) => return self.lost(path.to_owned(), "attributes", e.to_string()),
@@ -321,115 +422,58 @@ impl Steps<'_> {
     }
 
     fn attribute(&mut self, path: &str, attribute: &Attribute) {
+        let committed = match &attribute.committed {
+            Some(node) if self.format == Format::Hdf5 => {
+                self.path_of(node).map(|path| (attribute.dtype.clone(), path))
+            }
+            _ => None,
+        };
+        self.attribute_of(path, attribute, committed, None);
+    }
+
+    /// An attribute of the object at a path, to be of a type with a name.
+    pub(super) fn attribute_of(
+        &mut self,
+        path: &str,
+        attribute: &Attribute,
+        committed: Option<(DType, ObjectPath)>,
+        note: Option<String>,
+    ) {
         let name = format!("{path}:{}", attribute.name);
-        match self.attribute_spec(path, attribute) {
-            Ok(change) => self.later.push(Step {
-                object: path.to_owned(),
-                name,
-                what: "attribute",
-                change,
-                makes: false,
-                array: None,
-            }),
-            Err(e) => self.lost(name, "attribute", e.to_string()),
-        }
+        let make = Make::Attribute(Box::new(attribute.clone()), committed);
+        let object = path.to_owned();
+        self.later.push(Step { object, name, what: "attribute", make, makes: false, array: None, note });
     }
+}
 
-    fn attribute_spec(&self, path: &str, attribute: &Attribute) -> Result<Change> {
-        let count =
-            if attribute.space.is_null() { 0 } else { to_usize(element_count(attribute.space.dims())?)? };
-        let hierarchy = &**self.file.hierarchy();
-        let limit = self.options.create.open.limits.output;
-        let elements = Elements::decode(hierarchy, &attribute.dtype, attribute.data.clone(), count, limit)?;
-        let content = Content::of_elements(&attribute.dtype, &elements, &|node| self.path_of(node))
-            .context(|| format!("attribute {}", attribute.name))?;
-        let attribute = AttributeSpec {
-            name: attribute.name.clone(),
-            dtype: attribute.dtype.clone(),
-            committed: None,
-            space: attribute.space.clone(),
-            content,
-        };
-        Ok(Change::SetAttribute { object: ObjectPath::parse(path)?, attribute })
+/// What makes an attribute. `path_of` gives the path of an object in the target; references to others lead nowhere there,
+/// and are counted.
+pub(super) fn attribute_change(
+    file: &File,
+    limit: u64,
+    object: &str,
+    attribute: &Attribute,
+    committed: Option<(DType, ObjectPath)>,
+    path_of: &dyn Fn(&NodeId) -> Option<ObjectPath>,
+    lost: &mut Losses,
+) -> Result<Change> {
+    let count = if attribute.space.is_null() { 0 } else { to_usize(element_count(attribute.space.dims())?)? };
+    let hierarchy = &**file.hierarchy();
+    let elements = Elements::decode(hierarchy, &attribute.dtype, attribute.data.clone(), count, limit)?;
+    let content = Content::of_elements_in(&attribute.dtype, &elements, path_of, lost)
+        .context(|| format!("attribute {}", attribute.name))?;
+    let (mut dtype, mut content, mut name) = (attribute.dtype.clone(), content, None);
+    if let Some((wanted, path)) = committed
+        && let Ok(fit) = Fit::new(&dtype, &wanted)
+    {
+        (content, dtype, name) = (fit.run(content)?, wanted, Some(path));
     }
-
-    /// Everything as netCDF sees it.
-    fn netcdf(&mut self) -> Result<()> {
-        let view = self.file.netcdf()?;
-        for group in view.groups() {
-            if !self.wants(&group.path) {
-                continue;
-            }
-            let path = ObjectPath::parse(&group.path)?;
-            if path.is_root() {
-                self.report.add("/".into(), "group", Outcome::Kept);
-            } else {
-                self.push(&group.path, "group", Change::CreateGroup { path: path.clone() }, None);
-            }
-            for dimension in group.dimensions.iter().filter_map(|&d| view.dimensions().get(d)) {
-                let (name, length, unlimited) =
-                    (dimension.name.clone(), dimension.length, dimension.unlimited);
-                let at = path.join(name.clone()).to_string();
-                let dimension = Dimension { name, length, unlimited };
-                let change = Change::CreateDimension { group: path.clone(), dimension };
-                self.steps.push(Step {
-                    object: group.path.clone(),
-                    name: at,
-                    what: "dimension",
-                    change,
-                    makes: false,
-                    array: None,
-                });
-            }
-            for attribute in &group.attributes {
-                self.attribute(&group.path, &attribute.stored);
-            }
-            for left in &group.left_out {
-                self.lost(left.path.clone(), "object", left.reason.clone());
-            }
-            for variable in &group.variables {
-                if !self.wants(&variable.path) {
-                    continue;
-                }
-                let at = path.join(variable.name.clone()).to_string();
-                match self.variable(&view, variable) {
-                    Ok((array, spec)) => {
-                        let change = Change::CreateArray {
-                            path: path.join(variable.name.clone()),
-                            spec: Box::new(spec),
-                        };
-                        self.push(&at, "array", change, Some(array));
-                    }
-                    Err(e) => {
-                        self.lost(at, "array", e.to_string());
-                        continue;
-                    }
-                }
-                for attribute in &variable.attributes {
-                    self.attribute(&at, &attribute.stored);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn variable(&self, view: &NetcdfView, variable: &Variable) -> Result<(Array, ArraySpec)> {
-        let Object::Array(array) = self.file.object(&variable.node, variable.path.as_str())? else {
-            return Err(Error::invalid(format!("{} is no array", variable.path)));
-        };
-        let dims = view.shape(variable);
-        let max = variable.dimensions.iter().filter_map(|&d| view.dimensions().get(d));
-        let max = max.map(|d| if d.unlimited { None } else { Some(d.length) }).collect();
-        let space = match dims.is_empty() {
-            true => Dataspace::Scalar,
-            false => Dataspace::Simple { dims, max },
-        };
-        let axes = variable.dimensions.iter().map(|&d| dimension_path(view, d)).collect();
-        let mut spec = self.spec(&array, &space, axes)?;
-        // Of its elements, what netCDF takes them for.
-        if variable.meta.dtype.size() == spec.dtype.size() && variable.meta.dtype.is_fixed() {
-            spec.dtype = variable.meta.dtype.clone();
-        }
-        Ok((array, spec))
-    }
+    let attribute = AttributeSpec {
+        name: attribute.name.clone(),
+        dtype,
+        committed: name,
+        space: attribute.space.clone(),
+        content,
+    };
+    Ok(Change::SetAttribute { object: ObjectPath::spelled(object), attribute })
 }

@@ -2,10 +2,14 @@ use super::*;
 use crate::array::{ArrayData, OpenOptions};
 use crate::diff::{DiffOptions, diff};
 use crate::dtype::{ByteOrder, CharSet, DType, IntegerType, StringPadding};
+use crate::exec::ChunkCache;
 use crate::model::write::{ArraySpec, ObjectPath};
-use crate::source::store::{MemoryStore, Store};
+use crate::source::store::{Get, Listing, MemoryStore, Precondition, Store, Version};
+use crate::source::{ReadHints, Source};
 use crate::staged::{Block, StagedArray, Values};
-use std::sync::Arc;
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 fn open(store: &Arc<MemoryStore>) -> File {
     let hierarchy = crate::format::open_store(store.clone(), Default::default()).unwrap();
@@ -159,4 +163,128 @@ fn differences_are_found() {
     );
     let options = DiffOptions { atol: 1.0, ..DiffOptions::default() };
     assert_eq!(found(&two, &options).len(), 2);
+}
+
+/// A store that counts how often each object is fetched.
+#[derive(Debug)]
+struct Counting {
+    inner: Arc<MemoryStore>,
+    fetched: Mutex<HashMap<String, u32>>,
+}
+
+impl Store for Counting {
+    fn len(&self, key: &str) -> Result<Option<u64>> {
+        self.inner.len(key)
+    }
+    fn get_many(&self, gets: &[Get]) -> Vec<Result<Option<Bytes>>> {
+        let mut fetched = self.fetched.lock().unwrap();
+        gets.iter().for_each(|get| *fetched.entry(get.key.clone()).or_default() += 1);
+        self.inner.get_many(gets)
+    }
+    fn version(&self, key: &str) -> Result<Option<Version>> {
+        self.inner.version(key)
+    }
+    fn put(&self, key: &str, bytes: Bytes, when: &Precondition) -> Result<Version> {
+        self.inner.put(key, bytes, when)
+    }
+    fn delete(&self, key: &str) -> Result<bool> {
+        self.inner.delete(key)
+    }
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        self.inner.list(prefix)
+    }
+    fn search(&self, prefix: &str) -> Result<Listing> {
+        self.inner.search(prefix)
+    }
+    fn hints(&self) -> ReadHints {
+        self.inner.hints()
+    }
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+    fn open(&self, key: &str) -> Result<Option<Arc<dyn Source>>> {
+        self.inner.open(key)
+    }
+}
+
+/// A store with one array of texts, as long as their number says.
+fn texts(shape: &[u64], chunk: &[u64]) -> Arc<MemoryStore> {
+    let store = Arc::new(MemoryStore::new());
+    let mut transaction = File::create_in(store.clone(), Format::Zarr3, &CreateOptions::default()).unwrap();
+    let text = DType::VarString { size: 16, padding: StringPadding::NullTerminated, charset: CharSet::Utf8 };
+    transaction.create_array("t", ArraySpec::simple(text, shape).with_chunk(chunk)).unwrap();
+    let words: Vec<String> =
+        (0..shape.iter().product::<u64>()).map(|n| "ab".repeat(n as usize % 7)).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let block = Block::from_values(&Values::texts(shape, &words).unwrap()).unwrap();
+    StagedArray::from_base(block, chunk, None).unwrap().commit_to(&mut transaction, "t").unwrap();
+    transaction.commit().unwrap();
+    store
+}
+
+/// How often chunks are fetched at most while a file is copied with as little memory as there can be.
+fn fetched_at_most(source: Arc<MemoryStore>, chunks: &str, format: Format) -> u32 {
+    let counting = Arc::new(Counting { inner: source.clone(), fetched: Mutex::default() });
+    let open_options = OpenOptions::new().with_cache(ChunkCache::new(0));
+    let hierarchy = crate::format::open_store(counting.clone(), Default::default()).unwrap();
+    let file = File::from_hierarchy(hierarchy, "memory", &open_options);
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("copy");
+    let options = CopyOptions {
+        chunks: Some(Extents::parse(chunks).unwrap()),
+        memory: 1,
+        scratch: Some(folder.path().into()),
+        ..CopyOptions::default()
+    };
+    copy(&file, target.to_str().unwrap(), format, &options).unwrap();
+    let copied = crate::open(target.to_str().unwrap()).unwrap();
+    let mut found = Vec::new();
+    diff(&open(&source), &copied, &DiffOptions::default(), &mut |d| found.push(d.to_string())).unwrap();
+    assert!(found.is_empty(), "{found:?}");
+    let fetched = counting.fetched.lock().unwrap();
+    fetched.iter().filter(|(key, _)| key.contains("/c/")).map(|(_, n)| *n).max().unwrap()
+}
+
+#[test]
+fn no_chunk_is_decoded_more_than_twice() {
+    // What is fetched is decoded: nothing is kept here from read to read.
+    for format in [Format::Zarr3, Format::Hdf5, Format::NetCdf4] {
+        for (shape, chunk, wanted) in [
+            ([150, 64, 41], [1, 64, 41], "0=150,1=2,2=2"),
+            ([60, 60, 60], [7, 60, 9], "0=60,1=4,2=60"),
+            ([40, 40, 40], [40, 3, 3], "0=3,1=40,2=3"),
+        ] {
+            assert!(fetched_at_most(made(&shape, &chunk), wanted, format) <= 2, "{format} {shape:?}");
+        }
+        // Texts, which have no places of their own in a file.
+        let most = fetched_at_most(texts(&[90, 30, 20], &[1, 30, 20]), "0=90,1=3,2=3", format);
+        assert!(most <= 2, "{format}: {most}");
+    }
+}
+
+#[test]
+fn compressed_chunks_are_taken_over_from_format_to_format() {
+    let (shape, chunk) = ([20, 30], [7, 8]);
+    for codec in ["shuffle+zlib=3", "zlib=1", "zstd=2", "blosc-lz4=5", "zlib=1+fletcher32"] {
+        for from in [Format::Zarr2, Format::Zarr3, Format::Hdf5] {
+            for to in [Format::Hdf5, Format::NetCdf4, Format::Zarr2, Format::Zarr3] {
+                let folder = tempfile::tempdir().unwrap();
+                let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+                let options = CopyOptions {
+                    codecs: Some(parse_codecs(codec).unwrap()),
+                    only: vec!["g".into()],
+                    ..CopyOptions::default()
+                };
+                copy(&open(&made(&shape, &chunk)), at("one").as_str(), from, &options).unwrap();
+                let one = crate::open(at("one").as_str()).unwrap();
+                let report = copy(&one, at("two").as_str(), to, &CopyOptions::default()).unwrap();
+                let name = format!("{codec} from {from} to {to}");
+                assert_eq!((report.stats.chunks_copied, report.stats.chunks_encoded), (12, 0), "{name}");
+                let two = crate::open(at("two").as_str()).unwrap();
+                let mut found = Vec::new();
+                diff(&one, &two, &DiffOptions::default(), &mut |d| found.push(d.to_string())).unwrap();
+                assert!(found.is_empty(), "{name}: {found:?}");
+            }
+        }
+    }
 }

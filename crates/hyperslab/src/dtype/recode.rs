@@ -45,12 +45,9 @@ impl Recode {
         if from != to {
             build(from, to, (0, 0), &mut steps, 0)?;
         }
-        let whole = [(0, 0, from.size())];
-        let copies = steps.iter().map(|s| match s.how {
-            How::Copy(n) => (s.from, s.to, n),
-            How::Number(_) | How::Text(..) => (usize::MAX, 0, 0),
-        });
-        let same = from == to || from.size() == to.size() && copies.eq(whole);
+        // Bytes between the members mean nothing, and may stay.
+        let stays = |step: &Step| step.from == step.to && matches!(step.how, How::Copy(_));
+        let same = from == to || from.size() == to.size() && steps.iter().all(stays);
         Ok(Recode { from: from.size(), to: to.size(), same, steps })
     }
 
@@ -178,6 +175,12 @@ fn build(from: &DType, to: &DType, at: (usize, usize), steps: &mut Vec<Step>, de
                 StringPadding::NullPadded if room == size => How::Copy(*size),
                 _ => How::Text(*size, *padding, *room),
             }
+        }
+        // A text as its characters, for formats without texts of fixed length.
+        (DType::String { size, .. }, DType::Array { base, dims })
+            if matches!(**base, DType::String { size: 1, .. }) && dims.as_slice() == [*size as u64] =>
+        {
+            How::Copy(*size)
         }
         (DType::Opaque { size, .. }, DType::Opaque { size: other, .. }) if size == other => How::Copy(*size),
         (DType::DateTime(a), DType::DateTime(b))

@@ -19,18 +19,32 @@ enum How {
     Free(usize, StringPadding),
 }
 
+/// Whether objects of one type are the very bytes that they are of another.
+fn is_alike(from: &DType, to: &DType, depth: u32) -> bool {
+    let alike = |a: &DType, b: &DType| is_alike(a, b, depth + 1);
+    match (from, to) {
+        _ if depth > 128 => false,
+        _ if from.is_fixed() && to.is_fixed() => {
+            Recode::new(from, to).is_ok_and(|recode| recode.is_identity())
+        }
+        (DType::VarString { .. }, DType::VarString { .. }) => true,
+        (DType::VarLen { base: a, .. }, DType::VarLen { base: b, .. }) => alike(a, b),
+        (DType::Reference { kind: a, .. }, DType::Reference { kind: b, .. }) => a == b,
+        (DType::Array { base: a, dims }, DType::Array { base: b, dims: others }) => {
+            dims == others && alike(a, b)
+        }
+        (DType::Compound { fields: a, .. }, DType::Compound { fields: b, .. }) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name == b.name && alike(&a.dtype, &b.dtype))
+        }
+        _ => false,
+    }
+}
+
 impl Fit {
     /// From one type to another; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where values might be lost.
     pub fn new(from: &DType, to: &DType) -> Result<Fit> {
-        let same_shape = |from: &DType, to: &DType| match (from, to) {
-            (DType::VarString { .. }, DType::VarString { .. }) => true,
-            (DType::VarLen { base: a, .. }, DType::VarLen { base: b, .. }) => {
-                Recode::new(a, b).is_ok_and(|recode| recode.is_identity())
-            }
-            _ => false,
-        };
         Ok(Fit(match (from, to) {
-            _ if from == to || same_shape(from, to) => How::Same,
+            _ if from == to || !from.is_fixed() && is_alike(from, to, 0) => How::Same,
             (DType::VarString { .. }, DType::String { size, padding, .. })
                 if *padding != StringPadding::SpacePadded =>
             {

@@ -242,7 +242,12 @@ impl Transaction {
 
     /// How chunks of an array are encoded, as the array is in this transaction.
     pub fn layout(&self, array: &str) -> Result<WriteLayout> {
-        self.writer.layout(&ObjectPath::parse(array)?)
+        self.layout_of(&ObjectPath::parse(array)?)
+    }
+
+    /// The same for an array that may be called what nobody would call it in text.
+    pub(crate) fn layout_of(&self, array: &ObjectPath) -> Result<WriteLayout> {
+        self.writer.layout(array)
     }
 
     /// Writes chunks of an array as they come. Each replaces what is there: see [`stage`](Self::stage) for parts of

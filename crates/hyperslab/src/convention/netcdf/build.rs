@@ -45,15 +45,17 @@ enum Found {
     Zarr(zarr::Axes),
 }
 
-struct Builder<'a> {
-    hierarchy: &'a dyn Hierarchy,
+pub(super) struct Builder<'a> {
+    pub(super) hierarchy: &'a dyn Hierarchy,
     limits: &'a Limits,
     outlook: &'a Outlook<'a>,
     model: DataModel,
     zarr: Option<Zarr>,
-    groups: Vec<Group>,
+    pub(super) groups: Vec<Group>,
     dimensions: Vec<Dimension>,
-    types: Vec<UserType>,
+    pub(super) types: Vec<UserType>,
+    /// Names in the root group, once somebody asked.
+    pub(super) taken: Option<HashSet<Name>>,
     drafts: Vec<Draft>,
     /// Attributes of groups, which need all types before they can be told.
     of_groups: Vec<Vec<AttributeEntry>>,
@@ -96,6 +98,7 @@ pub(super) fn build(
         groups: Vec::new(),
         dimensions: Vec::new(),
         types: Vec::new(),
+        taken: None,
         drafts: Vec::new(),
         of_groups: Vec::new(),
         seen: HashSet::new(),
@@ -340,7 +343,7 @@ impl Builder<'_> {
             Ok(dtype) => match class_of(&dtype) {
                 Some(class) => {
                     let place = self.types.len();
-                    self.types.push(UserType { name, group, class, dtype });
+                    self.types.push(UserType { name, group, class, dtype, invented: false });
                     if let Some(group) = self.groups.get_mut(group) {
                         group.types.push(place);
                     }
@@ -432,6 +435,13 @@ impl Builder<'_> {
 
     /// Gives every variable its type, attributes and dimensions.
     fn finish(mut self) -> Self {
+        if self.outlook.name_types {
+            for place in 0..self.types.len() {
+                if let Some(UserType { name, dtype, .. }) = self.types.get(place).cloned() {
+                    self.name_parts(&dtype, &name);
+                }
+            }
+        }
         for (group, entries) in std::mem::take(&mut self.of_groups).into_iter().enumerate() {
             let path = self.groups.get(group).map(|g| g.path.clone()).unwrap_or_default();
             let attributes = self.attributes(group, &path, entries);
@@ -448,7 +458,11 @@ impl Builder<'_> {
         }
         for group in self.inner_first() {
             for draft in of_group.get_mut(group).map(std::mem::take).unwrap_or_default() {
-                match draft.kind.or_else(|| type_of(&draft.meta.dtype, &self.types)) {
+                let kind = match draft.kind.or_else(|| type_of(&draft.meta.dtype, &self.types)) {
+                    None if self.outlook.name_types => self.name_type(&draft.meta.dtype, &draft.name),
+                    known => known,
+                };
+                match kind {
                     Some(kind) => {
                         let path = draft.path.clone();
                         if let Err(e) = self.variable(group, kind, draft) {
@@ -490,6 +504,9 @@ impl Builder<'_> {
                 Ok(a) if !self.model.is_netcdf3() && self.zarr.is_none() && is_hidden(&a.name) => {}
                 Ok(a) => {
                     let path = format!("{path}:{}", a.name);
+                    if self.outlook.name_types {
+                        self.name_type(&a.dtype, &a.name);
+                    }
                     match of(a, &self.types) {
                         Ok(attribute) => out.push(attribute),
                         Err(what) => self.leave_out(group, path, what, None),

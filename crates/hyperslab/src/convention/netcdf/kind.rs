@@ -105,6 +105,8 @@ pub struct UserType {
     pub class: Class,
     /// The type as stored.
     pub dtype: DType,
+    /// Whether the file has no name for it, and this one was made.
+    pub invented: bool,
 }
 
 /// The class of a named type; `None` if netCDF has none for it.

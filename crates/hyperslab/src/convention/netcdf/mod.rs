@@ -17,6 +17,7 @@ mod build;
 pub mod cdl;
 mod check;
 mod kind;
+mod name;
 mod scale;
 #[cfg(test)]
 mod tests;
@@ -146,6 +147,8 @@ pub(crate) struct Outlook<'a> {
     pub(crate) extents: &'a dyn Fn(&NodeId, &str) -> Result<Option<Dataspace>>,
     /// Whether what NCZarr adds to Zarr is passed over.
     pub(crate) pure: bool,
+    /// Whether types without a name get one, rather than that what is of them is left out.
+    pub(crate) name_types: bool,
 }
 
 /// A file or store through the eyes of netCDF.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 fn open(bytes: &[u8]) -> NetcdfView {
     let source = Arc::new(MemorySource::new(bytes.to_vec(), "test"));
     let limits = Limits::default();
-    let outlook = Outlook { extents: &|_, _| Ok(None), pure: false };
+    let outlook = Outlook { extents: &|_, _| Ok(None), pure: false, name_types: false };
     NetcdfView::open(format::open(source, Neighbours::none(), limits.clone()).unwrap(), &limits, &outlook)
         .unwrap()
 }

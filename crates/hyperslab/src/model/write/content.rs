@@ -4,7 +4,7 @@ use super::ObjectPath;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Column, Elements, NodeId, Reference, RegionSelection};
-use crate::shape::Name;
+use crate::shape::{Name, element_count};
 use bytes::Bytes;
 
 /// What a reference points to, by path.
@@ -55,13 +55,29 @@ impl Content {
         elements: &Elements,
         path_of: &dyn Fn(&NodeId) -> Option<ObjectPath>,
     ) -> Result<Content> {
+        let mut lost = Losses::default();
+        let content = Content::of_elements_in(dtype, elements, path_of, &mut lost)?;
+        match lost.first {
+            None => Ok(content),
+            Some(e) => Err(e),
+        }
+    }
+
+    /// The same for whoever can do without some references: those that are broken, and those to objects without a path,
+    /// lead to nothing, and are counted.
+    pub fn of_elements_in(
+        dtype: &DType,
+        elements: &Elements,
+        path_of: &dyn Fn(&NodeId) -> Option<ObjectPath>,
+        lost: &mut Losses,
+    ) -> Result<Content> {
         if dtype.is_fixed() {
             if let Column::Fixed(column) = elements.column() {
                 return Ok(Content::Fixed(Bytes::copy_from_slice(column.stored(0, elements.count()))));
             }
             return Err(Error::invalid(format!("elements of {dtype} that are not fixed")));
         }
-        let mut encoder = Encoder { path_of, targets: Vec::new() };
+        let mut encoder = Encoder { path_of, targets: Vec::new(), lost };
         let mut objects = Vec::with_capacity(elements.count().min(1 << 20));
         let mut bytes = Vec::new();
         for i in 0..elements.count() {
@@ -80,6 +96,14 @@ impl Content {
     /// Texts of variable length.
     pub fn texts<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Content {
         Content::Objects { elements: texts.into_iter().map(text_object).collect(), targets: Vec::new() }
+    }
+
+    /// The object that stands for an element that nobody has written: empty texts and sequences, zeros, references to
+    /// nothing.
+    pub fn blank(dtype: &DType) -> Result<Bytes> {
+        let mut out = Vec::new();
+        blank_into(dtype, &mut out, 0)?;
+        Ok(out.into())
     }
 
     /// Number of elements, of which each takes `size` bytes as stored if they are fixed.
@@ -105,6 +129,28 @@ impl Content {
     }
 }
 
+/// Types do not nest deeper.
+const MAX_DEPTH: u32 = 128;
+
+fn blank_into(dtype: &DType, out: &mut Vec<u8>, depth: u32) -> Result<()> {
+    if depth > MAX_DEPTH {
+        return Err(Error::limit("nesting of datatypes", depth.into(), MAX_DEPTH.into()));
+    }
+    match dtype {
+        DType::VarString { .. } | DType::VarLen { .. } | DType::Reference { .. } => {
+            out.extend_from_slice(&[0; 8]);
+        }
+        DType::Compound { fields, .. } if !dtype.is_fixed() => {
+            fields.iter().try_for_each(|f| blank_into(&f.dtype, out, depth + 1))?;
+        }
+        DType::Array { base, dims } if !dtype.is_fixed() => {
+            (0..element_count(dims)?).try_for_each(|_| blank_into(base, out, depth + 1))?;
+        }
+        fixed => out.resize(out.len().saturating_add(fixed.size()), 0),
+    }
+    Ok(())
+}
+
 fn text_object(text: &[u8]) -> Bytes {
     let mut bytes = Vec::with_capacity(8 + text.len());
     bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
@@ -112,9 +158,21 @@ fn text_object(text: &[u8]) -> Bytes {
     bytes.into()
 }
 
+/// References that lead nowhere in a copy.
+#[derive(Debug, Default)]
+pub struct Losses {
+    /// How many could not be read, or led to nothing.
+    pub broken: u64,
+    /// How many led to objects that have no path.
+    pub homeless: u64,
+    /// What was wrong with the first one.
+    first: Option<Error>,
+}
+
 struct Encoder<'a> {
     path_of: &'a dyn Fn(&NodeId) -> Option<ObjectPath>,
     targets: Vec<Target>,
+    lost: &'a mut Losses,
 }
 
 impl Encoder<'_> {
@@ -140,12 +198,22 @@ impl Encoder<'_> {
             Column::Reference(references) => {
                 let number = match references.get(i).ok_or_else(missing)? {
                     Ok(Reference::Null) => 0,
-                    Ok(reference) => {
-                        self.targets.push(self.target(reference)?);
-                        self.targets.len() as u64
-                    }
+                    Ok(reference) => match self.target(reference) {
+                        Ok(target) => {
+                            self.targets.push(target);
+                            self.targets.len() as u64
+                        }
+                        Err(e) => {
+                            self.lost.homeless += 1;
+                            self.lost.first.get_or_insert(e);
+                            0
+                        }
+                    },
                     Err(e) => {
-                        return Err(Error::unsupported(format_args!("writing a broken reference ({e})")));
+                        let text = format_args!("writing a broken reference ({e})");
+                        self.lost.broken += 1;
+                        self.lost.first.get_or_insert(Error::unsupported(text));
+                        0
                     }
                 };
                 out.extend_from_slice(&number.to_le_bytes());

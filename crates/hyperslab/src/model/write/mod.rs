@@ -18,7 +18,7 @@ pub use change::{
     AllocationTime, ArraySpec, AttributeSpec, Change, ExternalRun, FillSpec, FillTime, LayoutSpec, LinkSpec,
     Restack, ShardSpec, Support,
 };
-pub use content::{Content, Target, TargetPart};
+pub use content::{Content, Losses, Target, TargetPart};
 pub use layout::{EncodedChunk, WriteLayout};
 pub use path::ObjectPath;
 

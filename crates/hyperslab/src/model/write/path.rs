@@ -18,15 +18,15 @@ impl ObjectPath {
     /// From text: names joined by `/`, empty ones left out. A name that is not UTF-8 is spelled `hex:` and its bytes in
     /// hex. `.` and `..` are not names.
     pub fn parse(text: &str) -> Result<ObjectPath> {
-        let names = text.split('/').filter(|name| !name.is_empty());
-        let mut path = ObjectPath::root();
-        for name in names {
-            if matches!(name, "." | "..") {
-                return Err(Error::invalid(format!("{name:?} is no name of an object, in the path {text}")));
-            }
-            path.0.push(Name::parse(name));
+        if let Some(name) = text.split('/').find(|name| matches!(*name, "." | "..")) {
+            return Err(Error::invalid(format!("{name:?} is no name of an object, in the path {text}")));
         }
-        Ok(path)
+        Ok(ObjectPath::spelled(text))
+    }
+
+    /// The same for a path that a walk gave: `..` in it is what an object of HDF5 is called.
+    pub fn spelled(text: &str) -> ObjectPath {
+        text.split('/').filter(|name| !name.is_empty()).map(Name::parse).collect()
     }
 
     /// The object called `name` in the group at this path.

@@ -20,7 +20,7 @@ fn open(documents: &[(&str, &str)]) -> NetcdfView {
         store.put(key, Bytes::from(format!("{{{document}}}")), &Precondition::None).unwrap();
     }
     let limits = Limits::default();
-    let outlook = Outlook { extents: &|_, _| Ok(None), pure: false };
+    let outlook = Outlook { extents: &|_, _| Ok(None), pure: false, name_types: false };
     NetcdfView::open(format::open_store(Arc::new(store), limits.clone()).unwrap(), &limits, &outlook).unwrap()
 }
 
@@ -327,7 +327,7 @@ fn many_attributes_need_no_more_reads_than_one() {
         }
         let store = Arc::new(Counting(store, 0.into()));
         let limits = Limits::default();
-        let outlook = Outlook { extents: &|_, _| Ok(None), pure: false };
+        let outlook = Outlook { extents: &|_, _| Ok(None), pure: false, name_types: false };
         let hierarchy = format::open_store(store.clone(), limits.clone()).unwrap();
         let view = NetcdfView::open(hierarchy, &limits, &outlook).unwrap();
         let root = view.root().unwrap();

@@ -342,6 +342,7 @@ impl Transaction {
                 ));
             }
         };
+        let fill = if fill.is_empty() && !dtype.is_fixed() { Content::blank(&dtype)? } else { fill };
         let (chunk, cut_edges) = match &array.storage {
             Storage::Chunked(chunked) => (chunked.chunk.to_vec(), false),
             Storage::Contiguous { .. } | Storage::Compact(_) => (pieces(&shape, dtype.size() as u64), true),

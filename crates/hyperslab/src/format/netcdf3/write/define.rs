@@ -93,11 +93,8 @@ pub(super) fn fill(spec: &ArraySpec, stored: Stored) -> Refused<Option<Bytes>> {
 fn text(bytes: &[u8], padding: StringPadding) -> &[u8] {
     match padding {
         StringPadding::NullTerminated => bytes.split(|&b| b == 0).next().unwrap_or(bytes),
-        StringPadding::NullPadded => {
-            let end = bytes.iter().rposition(|&b| b != 0).map_or(0, |last| last + 1);
-            bytes.get(..end).unwrap_or(bytes)
-        }
-        StringPadding::SpacePadded => bytes,
+        // All of it, as netCDF sees texts of fixed length: a NUL at their end is one that somebody wrote.
+        StringPadding::NullPadded | StringPadding::SpacePadded => bytes,
     }
 }
 

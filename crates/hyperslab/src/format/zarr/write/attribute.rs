@@ -14,6 +14,11 @@ const MAX_DEPTH: u32 = 64;
 
 /// The value of an attribute as JSON. `scalars`: a list of one value stands as the value, as netCDF does it.
 pub(super) fn value(spec: &AttributeSpec, scalars: bool, notes: &mut Notes) -> Result<Json> {
+    let is_text = matches!(spec.dtype, DType::String { .. } | DType::VarString { .. });
+    if spec.space.is_null() && scalars && is_text {
+        // netCDF takes null for the text "null", and no elements for an empty text.
+        return Ok(Json::Text(String::new()));
+    }
     if spec.space.is_null() {
         notes.mapped("an attribute without elements as null");
         return Ok(Json::Null);
