@@ -370,6 +370,41 @@ pub fn faults(scenario: &Scenario, step: usize) -> Result<(usize, Vec<String>)> 
     Ok((count, wrong))
 }
 
+/// A file with the arrays `a` along `x` and `r` along `t`, which can grow, of `n` integers each.
+pub fn commit_file(file: &Path, n: u64) -> Result<()> {
+    let address = file.to_string_lossy();
+    let mut new = CreateOptions::new().with_overwrite(true);
+    new.write = options().with_overwrite(true).with_sync(SyncPolicy::None);
+    let format = Format::of_name(&address).unwrap_or(Format::Hdf5);
+    let mut w = hyperslab::create(&*address, format, &new)?;
+    let dtype = DType::Integer(IntegerType::new(4, ByteOrder::Little, true));
+    let numbers: Vec<i32> = (0..n as i32).map(|i| i.wrapping_mul(40_503) >> 7).collect();
+    for (array, dim) in [("a", "x"), ("r", "t")] {
+        let unlimited = array == "r";
+        if format.is_netcdf() {
+            let dimension = Dimension { name: dim.into(), length: n, unlimited };
+            w.apply(Change::CreateDimension { group: ObjectPath::root(), dimension })?;
+        }
+        let mut spec = ArraySpec::simple(dtype.clone(), &[n]);
+        if format != Format::NetCdf3 {
+            spec = spec.with_chunk(&[n.min(4096)]);
+        }
+        if format.is_netcdf() {
+            spec.dimensions = vec![Some(path_of(dim))];
+        }
+        if let Dataspace::Simple { max, .. } = &mut spec.space
+            && unlimited
+        {
+            max[0] = None;
+        }
+        w.create_array(array, spec)?;
+        let mut staged = StagedArray::full(&[n], &[4096], &dtype, None)?;
+        staged.set(Selection::all(), Values::from(&numbers))?;
+        w.write(array, &staged)?;
+    }
+    w.commit().map(|_| ())
+}
+
 /// Makes a file and edits it for ever, saying the number of each commit: for a process that will be killed.
 pub fn write_for_ever(file: &Path, anew: bool) -> Result<()> {
     use netcdf3::header::Type;

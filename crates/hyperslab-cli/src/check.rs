@@ -6,7 +6,7 @@ use crate::json::Json;
 use crate::output::{self, Failure, Out, Outcome, Progress, Style};
 use hyperslab::array::{Array, Item, Verdict};
 use hyperslab::model::{Fault, NodeKind, Writer};
-use hyperslab::source::write::{Recovery, journal_state};
+use hyperslab::source::write::{Recovery, journal_state, leftovers};
 use hyperslab::{Address, Error, ErrorKind, File, Object, OpenOptions};
 use std::collections::HashSet;
 use std::path::Path;
@@ -72,6 +72,7 @@ pub(crate) fn run(arguments: &Check, options: &OpenOptions, out: &mut Out) -> Ou
     // What was interrupted is named, and not brought back: somebody may want to look at it.
     let options = &options.clone().with_recovery(Recovery::LookThrough);
     interrupted(arguments, options, &mut report)?;
+    file_notes.extend(left_over(&arguments.file));
     match open(arguments, options) {
         Ok(file) => {
             state = state_of(&file, arguments);
@@ -127,6 +128,16 @@ fn interrupted(arguments: &Check, options: &OpenOptions, report: &mut Report) ->
         );
     }
     Ok(())
+}
+
+/// Names what was begun in place of the file and was never finished.
+fn left_over(address: &Address) -> Vec<String> {
+    let local = address.scheme().is_none().then(|| leftovers(address.local()));
+    let text = |path: &std::path::PathBuf| {
+        let path = path.display();
+        format!("left over: {path}, whose writer was killed; whoever writes the file anew removes it")
+    };
+    local.iter().flatten().map(text).collect()
 }
 
 /// Opens the file: live, if its writer is there and lets others read.

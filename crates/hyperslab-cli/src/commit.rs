@@ -2,6 +2,7 @@
 
 use crate::args::Commit;
 use crate::edit::{Given, assignment};
+use crate::interrupt::Busy;
 use crate::output::{self, Failure, Out, Outcome};
 use hyperslab::OpenOptions;
 use hyperslab::select::Selection;
@@ -17,6 +18,7 @@ pub(crate) fn run(arguments: &Commit, open: &OpenOptions, out: &mut Out) -> Outc
     };
     let mut file = address.clone();
     file.path = "/".to_owned();
+    let _busy = Busy::new();
     let mut version = stage(file, &address.path, &arguments.name, &parent, open, &WriteOptions::default())?;
     if let Some(time) = &arguments.time {
         match Timestamp::parse(time)? {

@@ -1,10 +1,11 @@
 //! `copy`: a file in another format, other chunks, other codecs.
 
 use crate::args::Copy;
+use crate::interrupt::Busy;
 use crate::json::Json;
 use crate::output::{self, Failure, Out, Outcome};
 use hyperslab::copy::{CopyOptions, Extents, Outcome as Fate, Report, parse_codecs};
-use hyperslab::{Address, Cancel, Format, OpenOptions};
+use hyperslab::{Address, Format, OpenOptions};
 
 /// The format of a copy: the one that is asked for, or that the name of the copy tells.
 fn format(arguments: &Copy) -> Outcome<Format> {
@@ -53,14 +54,10 @@ fn options(arguments: &Copy, open: &OpenOptions) -> Outcome<CopyOptions> {
 /// Copies a file.
 pub(crate) fn run(arguments: &Copy, open: &OpenOptions, out: &mut Out) -> Outcome<()> {
     let format = format(arguments)?;
-    let cancel = Cancel::new();
-    let stop = cancel.clone();
-    ctrlc::set_handler(move || stop.cancel())
-        .map_err(|e| Failure::Other(format!("cannot wait for signals: {e}")))?;
-    let mut options = options(arguments, open)?;
-    options.create.cancel = Some(cancel);
+    let options = options(arguments, open)?;
     let source = output::open_at(arguments.source.clone(), &arguments.version, open)?;
     let target: Address = arguments.target.clone();
+    let _busy = Busy::new();
     let report = hyperslab::copy::copy(&source, target, format, &options)?;
     tell(arguments, &report, out)
 }

@@ -1,9 +1,10 @@
 //! `create`: a file of CDL, as ncgen makes it.
 
 use crate::args::Create;
-use crate::output::{Failure, Outcome, say};
+use crate::interrupt::Busy;
+use crate::output::{Outcome, say};
 use hyperslab::write::{Cdl, CreateOptions};
-use hyperslab::{Address, Cancel, Context, Error, Format, OpenOptions};
+use hyperslab::{Address, Context, Error, Format, OpenOptions};
 use std::io::Read;
 
 /// The format that is asked for, or that the name of the file tells, or that the text needs.
@@ -49,15 +50,11 @@ pub(crate) fn run(arguments: &Create, open: &OpenOptions) -> Outcome<()> {
     let text = text(&arguments.file, open.limits.output)?;
     let cdl = Cdl::parse(&text, &open.limits).context(name)?;
     let format = format(arguments, &cdl)?;
-    let cancel = Cancel::new();
-    let stop = cancel.clone();
-    ctrlc::set_handler(move || stop.cancel())
-        .map_err(|e| Failure::Other(format!("cannot wait for signals: {e}")))?;
     let mut options = CreateOptions::new().with_overwrite(arguments.overwrite);
     options.open = open.clone();
-    options.cancel = Some(cancel);
     // Things stay in the order of the text.
     options.hdf5 = options.hdf5.with_track_order(true);
+    let _busy = Busy::new();
     let mut transaction = hyperslab::create(arguments.output.clone(), format, &options)?;
     for note in cdl.write_to(&mut transaction, format).context(name)? {
         say(format_args!("note: {note}"));

@@ -1,6 +1,7 @@
 //! Changes of files in place: `set`, `attr`, `resize`, `mv`, `rm`, `append`.
 
 use crate::args::{Append, Attr, Move, Remove, Resize, Set};
+use crate::interrupt::Busy;
 use crate::output::{Failure, Outcome};
 use hyperslab::json::Json;
 use hyperslab::model::write::{Change, ObjectPath};
@@ -10,8 +11,17 @@ use hyperslab::staged::Values;
 use hyperslab::{Address, Error, OpenOptions, Transaction};
 use std::io::Read;
 
-fn begin(address: &Address, open: &OpenOptions) -> hyperslab::Result<Transaction> {
-    hyperslab::edit(address.clone(), open, &WriteOptions::default())
+/// Changes what is at an address, all of it or nothing.
+fn change(
+    address: &Address,
+    open: &OpenOptions,
+    run: impl FnOnce(&mut Transaction) -> Outcome<()>,
+) -> Outcome<()> {
+    let _busy = Busy::new();
+    let mut transaction = hyperslab::edit(address.clone(), open, &WriteOptions::default())?;
+    run(&mut transaction)?;
+    transaction.commit()?;
+    Ok(())
 }
 
 /// Values as they are written on the command line: JSON, or else text.
@@ -96,53 +106,45 @@ pub(crate) fn set(arguments: &Set, open: &OpenOptions) -> Outcome<()> {
         Some((path, slice)) => (path.to_owned(), Selection::parse(slice)?),
         None => (address.path.clone(), Selection::all()),
     };
-    let mut transaction = begin(&address, open)?;
-    Given::parse(value)?.with(|values| transaction.set(&path, &selection, values))?;
-    transaction.commit()?;
-    Ok(())
+    change(&address, open, |transaction| {
+        Given::parse(value)?.with(|values| transaction.set(&path, &selection, values))?;
+        Ok(())
+    })
 }
 
 /// `attr`: an attribute.
 pub(crate) fn attr(arguments: &Attr, open: &OpenOptions) -> Outcome<()> {
-    let mut transaction = begin(&arguments.address, open)?;
     let path = &arguments.address.path;
-    match &arguments.value {
-        Some(value) => {
-            Given::parse(value)?.with(|values| transaction.set_attribute(path, &arguments.name, values))?
+    change(&arguments.address, open, |transaction| {
+        match &arguments.value {
+            Some(value) => Given::parse(value)?
+                .with(|values| transaction.set_attribute(path, &arguments.name, values))?,
+            None => transaction.apply(Change::DeleteAttribute {
+                object: ObjectPath::parse(path)?,
+                name: arguments.name.as_str().into(),
+            })?,
         }
-        None => transaction.apply(Change::DeleteAttribute {
-            object: ObjectPath::parse(path)?,
-            name: arguments.name.as_str().into(),
-        })?,
-    }
-    transaction.commit()?;
-    Ok(())
+        Ok(())
+    })
 }
 
 /// `resize`: the extents of an array.
 pub(crate) fn resize(arguments: &Resize, open: &OpenOptions) -> Outcome<()> {
-    let mut transaction = begin(&arguments.address, open)?;
     let array = ObjectPath::parse(&arguments.address.path)?;
-    transaction.apply(Change::Resize { array, shape: arguments.shape.clone() })?;
-    transaction.commit()?;
-    Ok(())
+    let resize = Change::Resize { array, shape: arguments.shape.clone() };
+    change(&arguments.address, open, |transaction| Ok(transaction.apply(resize)?))
 }
 
 /// `mv`: an object to another path.
 pub(crate) fn rename(arguments: &Move, open: &OpenOptions) -> Outcome<()> {
-    let mut transaction = begin(&arguments.address, open)?;
     let (from, to) = (ObjectPath::parse(&arguments.address.path)?, ObjectPath::parse(&arguments.to)?);
-    transaction.apply(Change::Rename { from, to })?;
-    transaction.commit()?;
-    Ok(())
+    change(&arguments.address, open, |transaction| Ok(transaction.apply(Change::Rename { from, to })?))
 }
 
 /// `rm`: an object, and all below it.
 pub(crate) fn remove(arguments: &Remove, open: &OpenOptions) -> Outcome<()> {
-    let mut transaction = begin(&arguments.address, open)?;
-    transaction.apply(Change::Delete { path: ObjectPath::parse(&arguments.address.path)? })?;
-    transaction.commit()?;
-    Ok(())
+    let path = ObjectPath::parse(&arguments.address.path)?;
+    change(&arguments.address, open, |transaction| Ok(transaction.apply(Change::Delete { path })?))
 }
 
 /// `append`: rows along the first axis, as packed elements from the standard input.
@@ -154,27 +156,27 @@ pub(crate) fn append(arguments: &Append, open: &OpenOptions) -> Outcome<()> {
         return Err(Error::limit("bytes of the rows", bytes.len() as u128, most.into()).into());
     }
     let path = &arguments.address.path;
-    let mut transaction = begin(&arguments.address, open)?;
-    let mut staged = transaction.stage(path)?;
-    let dtype = staged.dtype().clone();
-    let mut shape = staged.shape().to_vec();
-    let Some((rows, rest)) = shape.split_first() else {
-        return Err(Error::invalid(format!("the array {path} has one element and no rows")).into());
-    };
-    let (before, row) = (*rows, rest.iter().product::<u64>().saturating_mul(dtype.size() as u64));
-    if row == 0 || !(bytes.len() as u64).is_multiple_of(row) {
-        let text = format!("{} bytes are no rows of {path}, which have {row} bytes each", bytes.len());
-        return Err(Error::invalid(text)
-            .hint("give elements as they are stored, one after the other")
-            .into());
-    }
-    let added = bytes.len() as u64 / row;
-    shape[0] = before + added;
-    staged.resize(&shape)?;
-    let mut given = shape.clone();
-    given[0] = added;
-    staged.set(before..before + added, Values::stored(&given, &dtype, &bytes)?)?;
-    transaction.write(path, &staged)?;
-    transaction.commit()?;
-    Ok(())
+    change(&arguments.address, open, |transaction| {
+        let mut staged = transaction.stage(path)?;
+        let dtype = staged.dtype().clone();
+        let mut shape = staged.shape().to_vec();
+        let Some((rows, rest)) = shape.split_first() else {
+            return Err(Error::invalid(format!("the array {path} has one element and no rows")).into());
+        };
+        let (before, row) = (*rows, rest.iter().product::<u64>().saturating_mul(dtype.size() as u64));
+        if row == 0 || !(bytes.len() as u64).is_multiple_of(row) {
+            let text = format!("{} bytes are no rows of {path}, which have {row} bytes each", bytes.len());
+            return Err(Error::invalid(text)
+                .hint("give elements as they are stored, one after the other")
+                .into());
+        }
+        let added = bytes.len() as u64 / row;
+        shape[0] = before + added;
+        staged.resize(&shape)?;
+        let mut given = shape.clone();
+        given[0] = added;
+        staged.set(before..before + added, Values::stored(&given, &dtype, &bytes)?)?;
+        transaction.write(path, &staged)?;
+        Ok(())
+    })
 }

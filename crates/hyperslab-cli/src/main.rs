@@ -1,7 +1,7 @@
 //! The program `hyperslab`.
 //!
-//! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 a clear "no" (faults found), 2 failed. A closed
-//! pipe is success: the reader has what it wanted.
+//! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 a clear "no" (faults found), 2 failed, 130 interrupted
+//! while something was written, which is taken back. A closed pipe is success: the reader has what it wanted.
 
 mod args;
 mod check;
@@ -16,6 +16,7 @@ mod edit;
 mod follow;
 mod get;
 mod info;
+mod interrupt;
 mod json;
 mod log;
 mod ls;
@@ -37,6 +38,10 @@ fn main() -> ExitCode {
     match run(&arguments) {
         Ok(true) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
+        Err(Failure::Library(e)) if e.kind() == hyperslab::ErrorKind::Cancelled => {
+            output::say("hyperslab: interrupted; nothing was changed");
+            ExitCode::from(interrupt::EXIT)
+        }
         Err(failure) => {
             output::complain(&failure);
             ExitCode::from(2)
@@ -44,9 +49,29 @@ fn main() -> ExitCode {
     }
 }
 
+/// Whether a command makes or changes files. Others leave nothing behind when a signal ends them.
+fn writes(command: &Command) -> bool {
+    match command {
+        Command::Get(get) => get.output.is_some(),
+        Command::Copy(_)
+        | Command::Create(_)
+        | Command::Set(_)
+        | Command::Attr(_)
+        | Command::Resize(_)
+        | Command::Mv(_)
+        | Command::Rm(_)
+        | Command::Append(_)
+        | Command::Commit(_) => true,
+        _ => false,
+    }
+}
+
 /// Runs one command; false is a clear "no".
 fn run(arguments: &Arguments) -> Outcome<bool> {
-    let options = arguments.open_options();
+    let mut options = arguments.open_options();
+    if writes(&arguments.command) {
+        options.cancel = Some(interrupt::token()?);
+    }
     let mut out = Out::stdout(arguments.color);
     let verdict = match &arguments.command {
         Command::Ls(ls) => ls::run(ls, &options, &mut out),

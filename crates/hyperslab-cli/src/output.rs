@@ -1,7 +1,9 @@
 //! What goes where: data to stdout or a file, everything else to stderr.
 
 use crate::args::{At, Color, Stats};
+use crate::interrupt::Busy;
 use hyperslab::source::Traffic;
+use hyperslab::source::write::{LocalDisk, beside};
 use hyperslab::{Address, OpenOptions};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::{self, Display};
@@ -9,9 +11,6 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// A file that nobody wrote to for so long may have been left over.
-const LEFT_OVER: Duration = Duration::from_secs(60);
 
 /// Why a command ended early.
 #[derive(Debug)]
@@ -103,6 +102,8 @@ pub(crate) struct Out {
     sink: io::BufWriter<Box<dyn Write>>,
     /// Written beside the wanted file, and renamed when complete.
     renamed: Option<(PathBuf, PathBuf)>,
+    /// As long as it is neither renamed nor removed.
+    _busy: Option<Busy>,
     colors: bool,
 }
 
@@ -115,7 +116,12 @@ impl Out {
                 std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && io::stdout().is_terminal()
             }
         };
-        Out { sink: io::BufWriter::with_capacity(1 << 16, Box::new(io::stdout())), renamed: None, colors }
+        Out {
+            sink: io::BufWriter::with_capacity(1 << 16, Box::new(io::stdout())),
+            renamed: None,
+            _busy: None,
+            colors,
+        }
     }
 
     /// A file that appears at `path` when [`Out::finish`] is called, and not before.
@@ -125,6 +131,7 @@ impl Out {
     pub(crate) fn file(path: &Path) -> Outcome<Out> {
         let failed = |name: &Path, e| Failure::Other(format!("cannot create {}: {e}", name.display()));
         let existing = std::fs::metadata(path).ok();
+        let busy = Some(Busy::new());
         let (file, renamed) = match &existing {
             Some(it) if it.is_dir() => {
                 return Err(Failure::Other(format!("{} is a folder", path.display())));
@@ -134,17 +141,13 @@ impl Out {
             }
             _ => {
                 let path = linked(path);
-                let beside = beside(&path)?;
-                remove_leftovers(&path);
-                let file = File::options().write(true).create_new(true).open(&beside);
-                let file = file.map_err(|e| failed(&beside, e))?;
-                // For as long as somebody writes it; where there are no locks, leftovers stay.
-                let _ = file.try_lock();
+                let (file, beside) = beside(&path, &LocalDisk)?;
+                let file = file.file().try_clone().map_err(|e| failed(&beside, e))?;
                 (file, Some((beside, path)))
             }
         };
         let sink = io::BufWriter::with_capacity(1 << 16, Box::new(file) as Box<dyn Write>);
-        let out = Out { sink, renamed, colors: false };
+        let out = Out { sink, renamed, _busy: busy, colors: false };
         if let (Some(it), Some((beside, _))) = (existing, &out.renamed) {
             std::fs::set_permissions(beside, it.permissions()).map_err(|e| failed(beside, e))?;
         }
@@ -182,40 +185,6 @@ impl Out {
             })?;
         }
         Ok(())
-    }
-}
-
-/// The name of a file that is being written, in the folder of what it will be.
-fn beside(path: &Path) -> Outcome<PathBuf> {
-    let name =
-        path.file_name().ok_or_else(|| Failure::Other(format!("{} is no file name", path.display())))?;
-    let mut beside = std::ffi::OsString::from(".");
-    beside.push(name);
-    beside.push(format!(".{}.part", std::process::id()));
-    Ok(path.with_file_name(beside))
-}
-
-/// Removes what programs that were killed left of the same file. What is locked, or was written to a moment ago, may still
-/// become one.
-fn remove_leftovers(path: &Path) {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
-        return;
-    };
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let found = entry.file_name();
-        let number = found.to_str().and_then(|found| {
-            found.strip_prefix('.')?.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".part")
-        });
-        if number.is_none_or(|number| number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit())) {
-            continue;
-        }
-        let Ok(file) = File::options().write(true).open(entry.path()) else { continue };
-        let written = file.metadata().and_then(|meta| meta.modified()).ok();
-        let old = written.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > LEFT_OVER);
-        if old && file.try_lock().is_ok() {
-            let _ = std::fs::remove_file(entry.path());
-        }
     }
 }
 

@@ -530,28 +530,22 @@ fn follow_is_interrupted_between_rows() {
 fn leftovers_of_killed_programs_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("out.npy");
-    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
-    let left = |name: &str, age: Option<std::time::SystemTime>| {
-        let file = std::fs::File::create(folder.path().join(name)).unwrap();
-        if let Some(at) = age {
-            file.set_modified(at).unwrap();
-        }
-        file
-    };
-    left(".out.npy.12345.part", Some(old));
-    // Somebody writes one of these, another was made just now, and the others are none.
-    let held = left(".out.npy.12346.part", Some(old));
+    let left = |name: &str| std::fs::File::create(folder.path().join(name)).unwrap();
+    left(".out.npy.hyperslab-unfinished-12345-0");
+    // Somebody writes one of these, and the others are none.
+    let kept = [
+        ".other.npy.hyperslab-unfinished-12345-0",
+        ".out.npy.hyperslab-unfinished-12346-0",
+        ".out.npy.hyperslab-unfinished-x-0",
+    ];
+    left(kept[0]);
+    left(kept[2]);
+    let held = left(kept[1]);
     held.lock().unwrap();
-    let kept = [".out.npy.12346.part", ".out.npy.12347.part", ".out.npy.x.part", ".other.npy.12345.part"];
-    left(kept[1], None);
-    left(kept[2], Some(old));
-    left(kept[3], Some(old));
     let done = on_ocean(&["get", "FILE::/sst[0]", "--format", "npy", "-o", to.to_str().unwrap()]);
     assert_eq!(done.2, 0, "{}", done.1);
     let mut names: Vec<_> =
         std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    let mut wanted = [&kept[..], &["out.npy"]].concat();
-    wanted.sort_unstable();
-    assert_eq!(names, wanted);
+    assert_eq!(names, [&kept[..], &["out.npy"]].concat());
 }

@@ -9,6 +9,8 @@ mod corpus;
 mod durable;
 mod far;
 mod hdf5_write;
+#[cfg(unix)]
+mod interrupt;
 mod matrix;
 mod netcdf3_write;
 mod netcdf_view;

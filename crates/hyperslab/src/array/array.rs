@@ -353,7 +353,7 @@ impl Array {
     ) -> Result<ReadStats> {
         let options = RunOptions {
             threads: options.threads.or(self.inner.options.threads),
-            cancel: options.cancel.clone(),
+            cancel: options.cancel.clone().or_else(|| self.inner.options.cancel.clone()),
             missing: options.missing.unwrap_or(self.inner.options.missing),
             // What is being written may be other bytes at the same place at the next read.
             cache: self.inner.hierarchy.retry().is_none().then(|| self.inner.options.cache.clone()),

@@ -24,6 +24,8 @@ pub struct OpenOptions {
     pub cache: ChunkCache,
     /// What is done with a local file of which an edit was interrupted.
     pub recovery: Recovery,
+    /// Stops reads, and transactions that are not being committed yet, from another thread.
+    pub cancel: Option<Cancel>,
 }
 
 impl OpenOptions {
@@ -43,6 +45,13 @@ impl OpenOptions {
     #[must_use]
     pub fn with_recovery(mut self, recovery: Recovery) -> Self {
         self.recovery = recovery;
+        self
+    }
+
+    /// Gives everything that is read and written a token that stops it.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: Cancel) -> Self {
+        self.cancel = Some(cancel);
         self
     }
 

@@ -223,7 +223,7 @@ impl Reader<'_> {
     /// The elements of a region.
     pub(super) fn read(&self, region: Region) -> Result<Content> {
         let array = &self.array;
-        let options = match &self.options.create.cancel {
+        let options = match &self.options.create.open.cancel {
             Some(cancel) => ReadOptions::new().with_cancel(cancel.clone()),
             None => ReadOptions::new(),
         };

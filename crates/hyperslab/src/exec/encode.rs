@@ -136,10 +136,8 @@ pub fn encode<'a>(
     let mut stats = EncodeStats::default();
     let mut before: Vec<EncodedChunk> = Vec::new();
     let mut more = true;
+    let stopped = || options.cancel.as_ref().is_some_and(Cancel::is_cancelled);
     while more || !before.is_empty() {
-        if let Some(cancel) = &options.cancel {
-            cancel.check()?;
-        }
         let bytes = stats.bytes_in;
         let batch =
             if more { take(writer, array, &layout, chunks, options, &mut stats)? } else { Vec::new() };
@@ -149,6 +147,7 @@ pub fn encode<'a>(
         // One more task than chunks: to write what was encoded before.
         for_each(batch.len() + 1, threads, usize::MAX, Scratch::default, |scratch, number| {
             match number.checked_sub(1).and_then(|i| batch.get(i)) {
+                _ if stopped() => {}
                 Some(slot) => run(slot, &layout, scratch),
                 None => {
                     let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,6 +159,9 @@ pub fn encode<'a>(
             }
         });
         written.into_inner().unwrap_or_else(PoisonError::into_inner).2.context(name)?;
+        if let Some(cancel) = &options.cancel {
+            cancel.check()?;
+        }
         for slot in batch {
             let (coord, _, done) = slot.into_inner().unwrap_or_else(PoisonError::into_inner);
             let done = done.unwrap_or_else(|| Err(Error::new(ErrorKind::Io, "a chunk was not encoded")));

@@ -96,7 +96,7 @@ impl Cancel {
     /// Fails if the token was used.
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() {
-            return Err(Error::new(ErrorKind::Cancelled, "the read was cancelled"));
+            return Err(Error::new(ErrorKind::Cancelled, "the work was cancelled"));
         }
         Ok(())
     }

@@ -1,15 +1,14 @@
 //! The formats that can be written.
 
 use crate::array::{Address, Location, OpenOptions};
-use crate::error::{Error, Result};
-use crate::exec::Cancel;
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::hdf5::write::{Hdf5Options, Hdf5Writer, Libver};
 use crate::format::netcdf3;
 use crate::format::zarr::write::{Flavour, Place, ZarrOptions, ZarrWriter};
 use crate::model::write::HierarchyWriter;
-use crate::source::Store;
 use crate::source::store::{NewDirectory, ZipWriter};
 use crate::source::write::{WriteFile, WriteOptions};
+use crate::source::{DirectoryStore, Store};
 use std::fmt;
 use std::sync::Arc;
 
@@ -103,7 +102,7 @@ impl fmt::Display for Format {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CreateOptions {
-    /// Limits, codecs, threads, and how places that are far away are reached.
+    /// Limits, codecs, threads, what stops the work, and how places that are far away are reached.
     pub open: OpenOptions,
     /// When it is made durable, whether it is locked, and whether it may take the place of another one.
     pub write: WriteOptions,
@@ -115,8 +114,6 @@ pub struct CreateOptions {
     pub v2_keys: bool,
     /// How an HDF5 file is written. netCDF-4 files track order, whatever it says.
     pub hdf5: Hdf5Options,
-    /// Stops the work.
-    pub cancel: Option<Cancel>,
     /// Bytes of elements that are encoded at a time.
     pub batch: Option<u64>,
 }
@@ -130,7 +127,6 @@ impl Default for CreateOptions {
             separator: None,
             v2_keys: false,
             hdf5: Hdf5Options::default(),
-            cancel: None,
             batch: None,
         }
     }
@@ -174,6 +170,9 @@ impl CreateOptions {
     }
 }
 
+/// Documents of which a folder with a hierarchy has one.
+const DOCUMENTS: [&str; 4] = ["zarr.json", ".zgroup", ".zarray", ".zmetadata"];
+
 /// Whether a store at a path is to be a zip file.
 pub(super) fn is_zip(path: &std::path::Path, address: &Address) -> bool {
     let fragment = address.fragment.as_deref().unwrap_or_default();
@@ -211,11 +210,27 @@ pub(super) fn writer(
                 let zip = ZipWriter::create(&path, &options.open.limits, &options.write)?;
                 return Ok(Box::new(ZarrWriter::create(Place::Store(Arc::new(zip)), options.zarr(format))?));
             }
+            check_replaceable(&path, options)?;
             let folder = NewDirectory::create(path, &options.write, &options.open.limits)?;
             Ok(Box::new(ZarrWriter::create(Place::Directory(folder), options.zarr(format))?))
         }
         None => writer_in(Location::new_store(address, &options.open)?, format, options),
     }
+}
+
+/// Fails for a folder that would be overwritten and holds something else than a hierarchy: that is hardly meant.
+fn check_replaceable(path: &std::path::Path, options: &CreateOptions) -> Result<()> {
+    if !options.write.overwrite || !path.is_dir() {
+        return Ok(());
+    }
+    let store = DirectoryStore::open(path, &options.open.limits)?;
+    let listing = store.search("")?;
+    let is_empty = listing.objects.is_empty() && listing.prefixes.is_empty();
+    if is_empty || listing.objects.iter().any(|name| DOCUMENTS.contains(&name.as_str())) {
+        return Ok(());
+    }
+    let text = format!("{} is a folder that holds no Zarr hierarchy, and is not overwritten", path.display());
+    Err(Error::new(ErrorKind::AlreadyExists, text).hint("choose another name, or remove it yourself"))
 }
 
 /// A writer of a new hierarchy in a store.

@@ -68,7 +68,7 @@ pub fn create(address: impl Into<Address>, format: Format, options: &CreateOptio
         states: BTreeMap::new(),
         encode: EncodeOptions {
             threads: options.open.threads,
-            cancel: options.cancel.clone(),
+            cancel: options.open.cancel.clone(),
             batch: options.batch,
         },
     })
@@ -83,7 +83,7 @@ pub fn edit(address: impl Into<Address>, options: &OpenOptions, write: &WriteOpt
         writer,
         before: Some(File::from_hierarchy(before, name, options)),
         states: BTreeMap::new(),
-        encode: EncodeOptions { threads: options.threads, cancel: None, batch: None },
+        encode: EncodeOptions { threads: options.threads, cancel: options.cancel.clone(), batch: None },
     })
 }
 
@@ -141,7 +141,7 @@ impl File {
         let writer = format::writer_in(store, format, options)?;
         let encode = EncodeOptions {
             threads: options.open.threads,
-            cancel: options.cancel.clone(),
+            cancel: options.open.cancel.clone(),
             batch: options.batch,
         };
         Ok(Transaction { writer, before: None, states: BTreeMap::new(), encode })
@@ -158,7 +158,7 @@ impl File {
             writer: Box::new(writer),
             before: Some(File::from_hierarchy(before, name, options)),
             states: BTreeMap::new(),
-            encode: EncodeOptions { threads: options.threads, cancel: None, batch: None },
+            encode: EncodeOptions { threads: options.threads, cancel: options.cancel.clone(), batch: None },
         })
     }
 }
@@ -188,6 +188,7 @@ impl Transaction {
 
     /// Makes a structural change.
     pub fn apply(&mut self, change: Change) -> Result<()> {
+        self.check()?;
         let change_of = match &change {
             Change::CreateArray { path, .. } => Some((path.clone(), State::Fresh)),
             Change::Resize { array, .. } => Some((array.clone(), State::Written)),
@@ -314,7 +315,13 @@ impl Transaction {
 
     /// Makes everything durable and visible, all or nothing.
     pub fn commit(self) -> Result<Committed> {
+        self.check()?;
         self.writer.commit()
+    }
+
+    /// Fails if the work is to stop.
+    fn check(&self) -> Result<()> {
+        self.encode.cancel.as_ref().map_or(Ok(()), crate::exec::Cancel::check)
     }
 
     /// The array at a path as it was before.

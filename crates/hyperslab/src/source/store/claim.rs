@@ -1,7 +1,7 @@
 //! How a writer keeps others out of a store.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::source::write::{Locking, exclusive};
+use crate::source::write::{Locking, exclusive, is_at};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::ErrorKind as IoKind;
@@ -62,11 +62,15 @@ impl Claims {
 struct Locked {
     path: PathBuf,
     /// Held open, as that is what is locked.
-    _file: File,
+    file: File,
 }
 
 impl Drop for Locked {
     fn drop(&mut self) {
+        // The folder may have been replaced.
+        if !is_at(&self.file, &self.path) {
+            return;
+        }
         // While it is locked, so that nobody locks a file that has no name any more without noticing.
         let _ = fs::remove_file(&self.path);
         if let Some(folder) = self.path.parent() {
@@ -102,25 +106,10 @@ pub(super) fn of_folder(root: &Path, locking: Locking) -> Result<Option<Claim>> 
                 Err(e) => return Err(e),
             }
             if is_at(&file, &path) {
-                let claim: Claim = Box::new(Locked { path: path.clone(), _file: file });
+                let claim: Claim = Box::new(Locked { path: path.clone(), file });
                 return Ok(Ok(Some(claim)));
             }
             // It was removed before it was locked: the next one is another file.
         }
     })
-}
-
-/// Whether a file is the one that its path leads to.
-fn is_at(file: &File, path: &Path) -> bool {
-    let (Ok(ours), Ok(there)) = (file.metadata(), fs::metadata(path)) else { return false };
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        (ours.dev(), ours.ino()) == (there.dev(), there.ino())
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = (ours, there);
-        true
-    }
 }

@@ -425,6 +425,34 @@ impl Store for DirectoryStore {
         super::claim::of_folder(&self.root, self.locking)
     }
 
+    fn sweep(&self, prefix: &str) -> Result<()> {
+        let prefix = check_prefix(prefix)?;
+        // Folders before what is in them.
+        let mut folders = vec![self.root.join(prefix)];
+        let mut next = 0;
+        while let Some(folder) = folders.get(next) {
+            next += 1;
+            let mut inner = Vec::new();
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => inner.push(entry.path()),
+                    Ok(kind)
+                        if kind.is_file() && entry.file_name().to_string_lossy().starts_with(UNFINISHED) =>
+                    {
+                        self.disk.remove(&entry.path()).map_err(|e| self.failed("remove", prefix, e))?;
+                    }
+                    _ => {}
+                }
+            }
+            folders.append(&mut inner);
+        }
+        for folder in folders.iter().skip(1).rev() {
+            // Only empty folders go.
+            let _ = fs::remove_dir(folder);
+        }
+        Ok(())
+    }
+
     fn sync(&self, keys: &[String]) -> Result<()> {
         let mut folders: HashSet<&str> = HashSet::new();
         for key in keys {

@@ -197,6 +197,13 @@ pub trait Store: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
+    /// Removes what writers that were killed left below a prefix and what is no object, while the store is
+    /// [claimed](Store::claim).
+    fn sweep(&self, prefix: &str) -> Result<()> {
+        let _ = prefix;
+        Ok(())
+    }
+
     /// Makes objects durable that were written, and the removal of those that are gone.
     fn sync(&self, keys: &[String]) -> Result<()> {
         let _ = keys;

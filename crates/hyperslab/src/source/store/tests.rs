@@ -422,3 +422,58 @@ fn a_zip_file_is_not_written_over_what_others_wrote() {
     let root = ZipStore::open_at(source, "", &Limits::default()).unwrap();
     assert_eq!(root.list("").unwrap(), ["nc.zip/.zgroup"]);
 }
+
+/// A folder that is replaced has always its name, is not taken from a writer, and what is left of killed ones goes.
+#[test]
+fn a_folder_takes_the_place_of_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.zarr");
+    let options = WriteOptions::new().with_overwrite(true);
+    let put = |new: &NewDirectory, text: &'static str| {
+        new.store().put("a", text.into(), &Precondition::None).unwrap();
+    };
+    for (n, text) in ["one", "two"].into_iter().enumerate() {
+        // One that was killed, and one that is being made.
+        std::fs::create_dir_all(dir.path().join(".s.zarr.hyperslab-unfinished-1-0/c")).unwrap();
+        let other = NewDirectory::create(&path, &options, &Limits::default()).unwrap();
+        let new = NewDirectory::create(&path, &options, &Limits::default()).unwrap();
+        put(&new, text);
+        let old = std::fs::File::open(&path).ok();
+        new.publish().unwrap();
+        assert_eq!(old.is_some(), n > 0);
+        assert_eq!(std::fs::read_to_string(path.join("a")).unwrap(), text);
+        // Itself, and the one that is being made.
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+        drop(other);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+    let store = DirectoryStore::open(&path, &Limits::default()).unwrap();
+    let claim = store.claim().unwrap();
+    let new = NewDirectory::create(&path, &options, &Limits::default()).unwrap();
+    put(&new, "three");
+    let refused = new.publish().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Permission, "{refused}");
+    drop(claim);
+    assert_eq!(std::fs::read_to_string(path.join("a")).unwrap(), "two");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_killed_writers_left_in_a_store_is_swept() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = DirectoryStore::open(dir.path(), &Limits::default()).unwrap();
+    std::fs::create_dir_all(dir.path().join("w/x/y")).unwrap();
+    for name in [
+        "w/.hyperslab-unfinished-1-2",
+        "w/x/.hyperslab-unfinished-1-3",
+        "w/kept",
+        ".hyperslab-unfinished-1-4",
+    ] {
+        std::fs::write(dir.path().join(name), b"half").unwrap();
+    }
+    store.sweep("w").unwrap();
+    store.sweep("none").unwrap();
+    assert_eq!(store.list("").unwrap(), ["w/kept"]);
+    assert!(!dir.path().join("w/x").exists());
+    assert!(dir.path().join(".hyperslab-unfinished-1-4").exists());
+}

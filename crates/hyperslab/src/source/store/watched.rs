@@ -111,6 +111,10 @@ impl Store for WatchedStore {
         self.inner.claim()
     }
 
+    fn sweep(&self, prefix: &str) -> Result<()> {
+        self.inner.sweep(prefix)
+    }
+
     fn sync(&self, keys: &[String]) -> Result<()> {
         self.inner.sync(keys)
     }

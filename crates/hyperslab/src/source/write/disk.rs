@@ -16,6 +16,11 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
     /// Gives a file another name, in place of the file that has it.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Lets two names change places in one step; fails with [`io::ErrorKind::Unsupported`] where that is not possible.
+    fn exchange(&self, one: &Path, other: &Path) -> io::Result<()> {
+        let _ = (one, other);
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Gives a file a further name; fails with [`io::ErrorKind::AlreadyExists`] if there is a file of that name.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a name.
@@ -53,6 +58,14 @@ impl Disk for LocalDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
+    }
+
+    fn exchange(&self, one: &Path, other: &Path) -> io::Result<()> {
+        hyperslab_kernels::exchange(one, other).map_err(|e| match e.kind() {
+            // What file systems say that do not know it.
+            io::ErrorKind::InvalidInput => io::ErrorKind::Unsupported.into(),
+            _ => e,
+        })
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use super::disk::DiskFile;
 use super::edit::Edit;
-use super::{SyncPolicy, WriteOptions, folder_of, journal, lock, recover};
+use super::{SyncPolicy, WriteOptions, beside, folder_of, journal, lock, recover};
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::to_usize;
 use crate::source::{ByteRange, Latency, ReadHints, Source, past_end};
@@ -10,9 +10,6 @@ use bytes::Bytes;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-
-/// Names that are tried for a file that is being written.
-const NAMES: u32 = 1000;
 
 /// A file that is being written: one growable run of bytes, of which others see nothing before [`WriteFile::commit`].
 ///
@@ -46,7 +43,7 @@ impl WriteFile {
     pub fn create(path: impl AsRef<Path>, options: &WriteOptions) -> Result<WriteFile> {
         let path = recover::resolved(path.as_ref())?.into_owned();
         let replaced = replaced(&path, options)?;
-        let (file, unfinished) = unfinished(&path, options)?;
+        let (file, unfinished) = beside(&path, &*options.disk)?;
         // The lock goes with the file to its name.
         let locked = lock::exclusive(file.file(), &path, options.locking);
         let edit = Edit::new(file, unfinished.clone(), 0, options.clone());
@@ -80,7 +77,7 @@ impl WriteFile {
         let options = state.options.clone();
         let is_there = state.unfinished.is_none() || state.replaced.is_some();
         let replaced = is_there.then(|| options.disk.open(&self.path, false)).transpose().map_err(failed)?;
-        let (file, unfinished) = unfinished(&self.path, &options)?;
+        let (file, unfinished) = beside(&self.path, &*options.disk)?;
         let edit = Edit::new(file, unfinished.clone(), 0, options.clone());
         let unfinished = Some(unfinished);
         let state = State { edit, options, unfinished, replaced, version: 0, failed: false };
@@ -206,6 +203,10 @@ impl State {
             },
         }
         (self.unfinished, self.replaced) = (None, None);
+        if !self.options.locking.is_wanted() {
+            // It was to show that somebody is making it.
+            let _ = self.edit.file.file().unlock();
+        }
         self.edit.begin_at(path);
         match self.options.sync {
             SyncPolicy::Full => disk.sync_folder(&folder_of(path)).map_err(|e| {
@@ -290,25 +291,9 @@ fn replaced(path: &Path, options: &WriteOptions) -> Result<Option<Box<dyn DiskFi
     Ok(Some(file))
 }
 
-/// A file beside the place of a new one.
-fn unfinished(path: &Path, options: &WriteOptions) -> Result<(Box<dyn DiskFile>, PathBuf)> {
-    let folder = folder_of(path);
-    let failed = |e| Error::io(format!("cannot make a file in {}", folder.display()), e);
-    for number in 0..NAMES {
-        let name = format!(".hyperslab-unfinished-{}-{number}", std::process::id());
-        let name = folder.join(name);
-        match options.disk.create(&name) {
-            Ok(file) => return Ok((file, name)),
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(failed(e)),
-        }
-    }
-    Err(failed(std::io::ErrorKind::AlreadyExists.into()))
-}
-
 /// A file beside `path` that loses its name at once, so that it goes away with the program, whatever ends that.
 pub(crate) fn scratch(path: &Path, options: &WriteOptions) -> Result<Box<dyn DiskFile>> {
-    let (file, name) = unfinished(path, options)?;
+    let (file, name) = beside(path, &*options.disk)?;
     let failed = |e| Error::io(format!("cannot remove the name of {}", name.display()), e);
     options.disk.remove(&name).map_err(failed)?;
     Ok(file)

@@ -19,6 +19,11 @@ pub enum Locking {
 }
 
 impl Locking {
+    /// Whether files are locked at all.
+    pub(super) fn is_wanted(self) -> bool {
+        self.resolved() != Locking::Never
+    }
+
     fn resolved(self) -> Locking {
         match self {
             Locking::Environment => spelled(std::env::var("HDF5_USE_FILE_LOCKING").ok().as_deref()),

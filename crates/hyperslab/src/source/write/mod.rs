@@ -19,6 +19,7 @@ mod recover;
 pub mod simulate;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 
 pub use disk::{Disk, DiskFile, LocalDisk};
 pub use file::WriteFile;
@@ -26,6 +27,8 @@ pub(crate) use file::scratch;
 pub use lock::Locking;
 pub(in crate::source) use lock::exclusive;
 pub use recover::{JournalState, Recovery, journal_state, open_recovered, recover};
+pub use unfinished::{beside, leftovers};
+pub(in crate::source) use unfinished::{folder_beside, is_at};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

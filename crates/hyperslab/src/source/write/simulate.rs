@@ -25,6 +25,7 @@ enum Call {
     SetLen(Id, u64),
     Sync(Id),
     Rename(PathBuf, PathBuf),
+    Exchange(PathBuf, PathBuf),
     Link(PathBuf, PathBuf),
     Remove(PathBuf),
     SyncFolder(PathBuf),
@@ -174,6 +175,10 @@ impl Disk for Recording {
         self.call(Call::Rename(from.into(), to.into()), || LocalDisk.rename(from, to))
     }
 
+    fn exchange(&self, one: &Path, other: &Path) -> io::Result<()> {
+        self.call(Call::Exchange(one.into(), other.into()), || LocalDisk.exchange(one, other))
+    }
+
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.call(Call::Link(from.into(), to.into()), || LocalDisk.link(from, to))
     }
@@ -285,13 +290,15 @@ impl Disks {
                     write(&mut self.contents, &call, |_| true);
                 }
             }
-            Call::Rename(..) | Call::Link(..) | Call::Remove(..) => self.pending.push(call.clone()),
+            Call::Rename(..) | Call::Exchange(..) | Call::Link(..) | Call::Remove(..) => {
+                self.pending.push(call.clone());
+            }
             Call::SyncFolder(folder) => {
                 let inside = |path: &Path| path.parent().is_some_and(|p| p == folder);
                 let (own, rest) =
                     std::mem::take(&mut self.pending).into_iter().partition(|call| match call {
                         Call::Create(path, _) | Call::Remove(path) => inside(path),
-                        Call::Rename(_, to) | Call::Link(_, to) => inside(to),
+                        Call::Rename(_, to) | Call::Exchange(_, to) | Call::Link(_, to) => inside(to),
                         _ => false,
                     });
                 self.pending = rest;
@@ -356,14 +363,12 @@ fn name(names: &mut BTreeMap<PathBuf, Id>, call: &Call) {
         Call::Create(path, id) => drop(names.insert(path.clone(), *id)),
         Call::Remove(path) => drop(names.remove(path)),
         Call::Rename(from, to) => {
-            // A file, or everything in a folder.
-            let moved: Vec<PathBuf> = names.keys().filter(|path| path.starts_with(from)).cloned().collect();
-            for path in moved {
-                if let (Some(id), Ok(rest)) = (names.remove(&path), path.strip_prefix(from)) {
-                    let path = if rest.as_os_str().is_empty() { to.clone() } else { to.join(rest) };
-                    names.insert(path, id);
-                }
-            }
+            let moved = taken(names, from, to);
+            names.extend(moved);
+        }
+        Call::Exchange(one, other) => {
+            let (there, back) = (taken(names, one, other), taken(names, other, one));
+            names.extend(there.into_iter().chain(back));
         }
         Call::Link(from, to) => {
             if let Some(id) = names.get(from).copied() {
@@ -372,6 +377,17 @@ fn name(names: &mut BTreeMap<PathBuf, Id>, call: &Call) {
         }
         _ => {}
     }
+}
+
+/// Takes away the names of a file, or of everything in a folder, as they are when that has moved.
+fn taken(names: &mut BTreeMap<PathBuf, Id>, from: &Path, to: &Path) -> Vec<(PathBuf, Id)> {
+    let old: Vec<PathBuf> = names.keys().filter(|path| path.starts_with(from)).cloned().collect();
+    let moved = |path: PathBuf| {
+        let id = names.remove(&path)?;
+        let rest = path.strip_prefix(from).ok()?;
+        Some((if rest.as_os_str().is_empty() { to.to_owned() } else { to.join(rest) }, id))
+    };
+    old.into_iter().filter_map(moved).collect()
 }
 
 impl Crash {

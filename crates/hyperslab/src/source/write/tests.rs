@@ -400,7 +400,7 @@ fn a_failing_disk_leaves_the_old_or_the_new_state() {
                 if !stays && names(folder.path()).len() > 1 {
                     // Only a name that could not be removed may be left.
                     assert!(
-                        names(folder.path()).iter().any(|n| n.starts_with(".hyperslab-unfinished-")),
+                        names(folder.path()).iter().any(|n| n.starts_with(".a.hyperslab-unfinished-")),
                         "{at}"
                     );
                 }
@@ -412,4 +412,32 @@ fn a_failing_disk_leaves_the_old_or_the_new_state() {
         }
         assert!(at > 30, "{at} calls");
     }
+}
+
+/// What a killed program began is named, and goes with the next file of its name; what is being made stays.
+#[test]
+fn leftovers_go_with_the_next_file_of_the_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    let long = folder.path().join("ä".repeat(120));
+    for path in [&path, &long] {
+        let alive = WriteFile::create(path, &options()).unwrap();
+        let name = names(folder.path()).into_iter().find(|n| n.contains("-unfinished-")).unwrap();
+        let dead = folder.path().join(name.rsplit_once('-').unwrap().0.to_owned() + "-77");
+        std::fs::write(&dead, b"half").unwrap();
+        let dead_folder = dead.with_file_name(name.rsplit_once('-').unwrap().0.to_owned() + "-78");
+        std::fs::create_dir_all(dead_folder.join("c")).unwrap();
+        assert_eq!(leftovers(path), [dead, dead_folder]);
+        let next = WriteFile::create(path, &options()).unwrap();
+        assert!(leftovers(path).is_empty());
+        next.commit().unwrap();
+        drop((alive, next));
+        assert!(names(folder.path()).iter().all(|n| !n.contains("-unfinished-")));
+    }
+    // Without locks of the file, nobody takes one for a leftover, and the lock goes in the end.
+    let unlocked = options().with_locking(Locking::Never);
+    let alive = WriteFile::create(folder.path().join("b"), &unlocked).unwrap();
+    assert!(leftovers(&folder.path().join("b")).is_empty());
+    alive.commit().unwrap();
+    assert!(fs::File::open(folder.path().join("b")).unwrap().try_lock().is_ok());
 }

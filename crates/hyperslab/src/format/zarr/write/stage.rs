@@ -79,6 +79,7 @@ impl Stage {
             for key in store.list(FOLDER)?.iter().filter(|key| !key.ends_with("/lock")) {
                 store.delete(key)?;
             }
+            store.sweep(FOLDER)?;
         }
         let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let time = time.map_or(0, |t| t.as_nanos());
