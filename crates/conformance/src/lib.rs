@@ -9,6 +9,8 @@ pub mod corpus;
 #[cfg(feature = "remote")]
 pub mod crash;
 pub mod extent;
+#[cfg(feature = "remote")]
+pub mod history;
 pub mod mutation;
 pub mod probe;
 pub mod reference;

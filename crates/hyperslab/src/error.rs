@@ -152,9 +152,11 @@ impl Error {
             std::io::ErrorKind::UnexpectedEof => ErrorKind::Truncated,
             _ => ErrorKind::Io,
         };
+        let is_full =
+            matches!(source.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
         let mut e = Error::new(kind, format!("{what}: {source}"));
         e.0.source = Some(Box::new(source));
-        e
+        if is_full { e.hint("make room there, or write to another disk") } else { e }
     }
 
     /// Names the structure and the file offset where the fault lies; the innermost place wins.

@@ -260,6 +260,8 @@ pub struct Crash {
     pub random: usize,
     /// Where the random numbers start.
     pub seed: u64,
+    /// Only after every so many-th call.
+    pub every: usize,
 }
 
 /// A folder after a crash: its files by name.
@@ -435,6 +437,9 @@ impl Crash {
             if let Some(call) = number.checked_sub(1).and_then(|i| calls.get(i)) {
                 disks.take(call);
                 commits += usize::from(matches!(call, Call::Done));
+            }
+            if !number.is_multiple_of(self.every.max(1)) && number < calls.len() {
+                continue;
             }
             // What was said to be done has to be there.
             let last = calls.get(number..).unwrap_or_default().is_empty();

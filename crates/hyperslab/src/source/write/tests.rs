@@ -224,7 +224,7 @@ fn a_crash_leaves_the_old_or_the_new_state() {
         let disk = simulate::Recording::new(folder.path()).unwrap();
         let options = options().with_memory(memory).with_disk(Arc::new(disk.clone()));
         commits(&folder.path().join("a"), &options, || disk.done()).unwrap();
-        let crash = simulate::Crash { random: 20, seed: memory };
+        let crash = simulate::Crash { random: 20, seed: memory, every: 1 };
         let at = crashed.path().join("state");
         let outcome = crash.run(&disk, &at, &states(), &mut |at| look(&at.join("a"))).unwrap();
         assert!(outcome.lost.is_empty(), "{memory}: {outcome:#?}");
@@ -240,7 +240,7 @@ fn without_syncs_the_power_may_not_fail() {
     let options = options().with_sync(SyncPolicy::None).with_disk(Arc::new(disk.clone()));
     commits(&folder.path().join("a"), &options, || disk.done()).unwrap();
     let at = crashed.path().join("state");
-    let crash = simulate::Crash { random: 5, seed: 1 };
+    let crash = simulate::Crash { random: 5, seed: 1, every: 1 };
     let outcome = crash.run(&disk, &at, &states(), &mut |at| look(&at.join("a"))).unwrap();
     assert!(outcome.lost.len() > 10, "{outcome:?}");
 }
@@ -315,7 +315,8 @@ fn the_next_opener_brings_the_file_back() {
     let disk = simulate::Recording::new(folder.path()).unwrap();
     assert!(recover(&path, &options().with_disk(Arc::new(disk.clone()))).unwrap());
     disk.done();
-    let (crash, same) = (simulate::Crash { random: 50, seed: 3 }, ["1 of 20000".into(), "1 of 20000".into()]);
+    let (crash, same) =
+        (simulate::Crash { random: 50, seed: 3, every: 1 }, ["1 of 20000".into(), "1 of 20000".into()]);
     let at = crashed.path().join("state");
     let outcome = crash.run(&disk, &at, &same, &mut |at| look(&at.join("a"))).unwrap();
     assert!(outcome.lost.is_empty() && outcome.states >= 10, "{outcome:#?}");

@@ -66,6 +66,8 @@ pub struct Writer {
     header_before: u64,
     /// What is there must not grow where it is.
     must_move: bool,
+    /// Records after some of those that several arrays share were cut off.
+    cut_to: Option<u64>,
     done: Committed,
 }
 
@@ -125,8 +127,9 @@ pub fn edit_file(file: Arc<WriteFile>, limits: &Limits) -> Result<(Arc<NetCdf3>,
         let length = file.len()?;
         if end > length {
             let text = format!("its data ends at {end:#x}, the file at {length:#x}");
-            return Err(frame(Error::new(ErrorKind::Truncated, text).at("data", place.begin))
-                .hint("a copy of the file gives it its full length"));
+            return Err(frame(Error::new(ErrorKind::Truncated, text).at("data", place.begin)).hint(
+                "nccopy, of netCDF-C, makes a file of full length of it, with zeros for what is missing",
+            ));
         }
         let mut written = Ranges::default();
         written.insert(0, byte_count(&place.dims, place.kind.size()).map_err(frame)?);
@@ -148,7 +151,7 @@ impl Writer {
         let data = Data::new(file, &header, &placed)?;
         let next_id = extras.len();
         let done = Committed::default();
-        let (changed, original, header_before, must_move) = (false, None, 0, false);
+        let (changed, original, header_before, must_move, cut_to) = (false, None, 0, false, None);
         Ok(Writer {
             header,
             extras,
@@ -159,6 +162,7 @@ impl Writer {
             original,
             header_before,
             must_move,
+            cut_to,
             done,
         })
     }
@@ -429,7 +433,15 @@ impl Writer {
     }
 
     fn has_records(&self) -> bool {
-        self.header.variables.iter().any(|v| encode::extents(&self.header, &v.dimensions).1)
+        !self.record_arrays().is_empty()
+    }
+
+    /// The numbers of all arrays with records.
+    fn record_arrays(&self) -> Vec<usize> {
+        let all = self.header.variables.iter().enumerate();
+        all.filter(|(_, v)| encode::extents(&self.header, &v.dimensions).1)
+            .map(|(number, _)| number)
+            .collect()
     }
 
     fn named_axis(&mut self, path: &ObjectPath, axis: usize, length: u64, unlimited: bool) -> Result<usize> {
@@ -519,23 +531,34 @@ impl Writer {
             return Err(Error::unsupported(text));
         }
         let (before, after) = (self.records(), wanted.first().copied().unwrap_or(0));
-        let sharers = self.header.variables.iter().filter(|v| encode::extents(&self.header, &v.dimensions).1);
-        if after < before && sharers.count() > 1 {
-            let text = format!(
-                "fewer records of {array} alone in netCDF-3, where all arrays with records have as many"
-            );
-            return Err(Error::unsupported(text));
-        }
+        let is_shared = self.record_arrays().len() > 1;
         self.header.records = Some(after);
         if let Err(e) = self.check_places() {
             self.header.records = Some(before);
             return Err(e.context(format!("array {array}")));
         }
-        let total = self.total(number)?;
-        if let Some(extra) = self.extras.get_mut(number) {
-            extra.written.truncate(total);
+        if after < before && is_shared {
+            self.cut_to = Some(self.cut_to.map_or(after, |n| n.min(after)));
+        }
+        // The records of all arrays are the same ones.
+        for number in self.record_arrays() {
+            let total = self.total(number)?;
+            if let Some(extra) = self.extras.get_mut(number) {
+                extra.written.truncate(total);
+            }
         }
         Ok(())
+    }
+
+    /// Why a change cannot be made, and the way out if another version could keep it.
+    fn refused(&self, change: &Change, why: String) -> Result<Error> {
+        let newer = define::support(change, Version::Data64)?;
+        let error = Error::unsupported(why);
+        Ok(match newer {
+            Support::Dropped(_) => error,
+            _ => error
+                .hint("CDF-5 has it: hyperslab copy FILE FILE --to cdf5 --overwrite writes the file anew"),
+        })
     }
 
     /// Gives everything a place, before bytes are written.
@@ -610,7 +633,7 @@ impl HierarchyWriter for Writer {
 
     fn apply(&mut self, change: Change) -> Result<()> {
         if let Support::Dropped(why) = define::support(&change, self.header.version)? {
-            return Err(Error::unsupported(why));
+            return Err(self.refused(&change, why)?);
         }
         match change {
             Change::CreateDimension { group, dimension } => self.create_dimension(&group, &dimension),
@@ -687,6 +710,10 @@ impl HierarchyWriter for Writer {
     }
 
     fn commit(mut self: Box<Self>) -> Result<Committed> {
+        if let Some(cut) = self.cut_to.filter(|&cut| self.records() > cut) {
+            let text = format!("fewer records ({cut}) and then more of them in one edit of netCDF-3");
+            return Err(Error::unsupported(text).hint("commit the first, and begin another edit"));
+        }
         // The last chance for what grew since.
         encode::place(&mut clone_of(&self.header), 0)?;
         self.settle()?;

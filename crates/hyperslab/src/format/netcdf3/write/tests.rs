@@ -174,13 +174,27 @@ fn records_are_padded_where_they_are_not_alone() {
         array.read::<i64>(crate::Selection::all()).unwrap().data
     };
     assert_eq!((read("b"), read("c")), (vec![1, 2, 3, 4, 5, 6, 7], vec![-32767; 7]));
-    // And back again, fewer records too.
+    // Fewer records are fewer of all arrays; and not more again in one edit, of which what was staged does not know.
     let mut w = edit(&file, &options(), &Limits::default()).unwrap().1;
-    let error = w.apply(Change::Resize { array: path("b"), shape: vec![5] }).unwrap_err();
+    w.apply(Change::Resize { array: path("b"), shape: vec![6] }).unwrap();
+    finish(w).unwrap();
+    assert_eq!((read("b"), read("c")), (vec![1, 2, 3, 4, 5, 6], vec![-32767; 6]));
+    let mut w = edit(&file, &options(), &Limits::default()).unwrap().1;
+    w.apply(Change::Resize { array: path("c"), shape: vec![2] }).unwrap();
+    w.apply(Change::Resize { array: path("b"), shape: vec![6] }).unwrap();
+    let error = finish(w).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert_eq!(read("b"), [1, 2, 3, 4, 5, 6]);
+    // And back again.
+    let mut w = edit(&file, &options(), &Limits::default()).unwrap().1;
     w.apply(Change::Delete { path: path("c") }).unwrap();
     w.apply(Change::Resize { array: path("b"), shape: vec![5] }).unwrap();
     finish(w).unwrap();
+    // What another version has is refused with the way to it.
+    let mut w = edit(&file, &options(), &Limits::default()).unwrap().1;
+    let error = array(&mut w, "d", int(8), &["t"], &[5]).unwrap_err();
+    assert!(error.to_string().contains("--to cdf5"), "{error}");
+    drop(w);
     let (now, was) = (contents(&file), alone);
     assert_eq!(now, was);
     // Growing again shows the fill value, not what was there.

@@ -216,19 +216,26 @@ impl Stage {
                 // What was read and is not changed decided what was written, too: documents above all.
                 changes.keys().try_for_each(|key| store.check(key))?;
                 let intent = intent(changes);
-                let bytes = intent.to_string().into();
+                let bytes: Bytes = intent.to_string().into();
                 let put = match full {
-                    true => store.put_durable(INTENT, bytes, &Precondition::Absent),
-                    false => store.put(INTENT, bytes, &Precondition::Absent),
+                    true => store.put_durable(INTENT, bytes.clone(), &Precondition::Absent),
+                    false => store.put(INTENT, bytes.clone(), &Precondition::Absent),
                 };
-                put.map_err(|e| match e.kind() {
-                    ErrorKind::AlreadyExists => {
+                if let Err(e) = put {
+                    if e.kind() == ErrorKind::AlreadyExists {
                         let text = "another transaction is being committed at the same time";
-                        Error::new(ErrorKind::Changed, text)
-                            .hint("open the store again and make the change anew")
+                        return Err(Error::new(ErrorKind::Changed, text)
+                            .hint("open the store again and make the change anew"));
                     }
-                    _ => e,
-                })?;
+                    // It may be there all the same. Then what it names has to stay, until it is surely gone.
+                    self.done = !is_withdrawn(&*store, &bytes, full);
+                    return Err(match self.done {
+                        true => {
+                            e.context("whether the edit is committed shows when the store is opened again")
+                        }
+                        false => e,
+                    });
+                }
                 // It has happened; from here on it can only be finished.
                 self.done = true;
                 carry_out(&*store, &intent, full).map_err(|e| {
@@ -241,6 +248,17 @@ impl Stage {
         self.done = true;
         Ok(self.bytes)
     }
+}
+
+/// Takes an intent back that could not be written as it should; whether it is gone, whatever happens next.
+fn is_withdrawn(store: &dyn Store, intent: &Bytes, full: bool) -> bool {
+    let is_gone = match store.get_within(INTENT, INTENT_MAX) {
+        Ok(Some(there)) if there == *intent => store.delete(INTENT).is_ok(),
+        // There is none, or that of somebody else.
+        Ok(_) => true,
+        Err(_) => false,
+    };
+    is_gone && (!full || store.sync(&[INTENT.to_owned()]).is_ok())
 }
 
 impl Drop for Stage {
