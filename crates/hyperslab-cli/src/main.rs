@@ -61,7 +61,8 @@ fn writes(command: &Command) -> bool {
         | Command::Mv(_)
         | Command::Rm(_)
         | Command::Append(_)
-        | Command::Commit(_) => true,
+        | Command::Commit(_)
+        | Command::Versions { .. } => true,
         _ => false,
     }
 }

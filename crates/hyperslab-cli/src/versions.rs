@@ -1,6 +1,7 @@
 //! `versions`: what is done to all versions that a file keeps.
 
 use crate::args::address;
+use crate::interrupt::Busy;
 use crate::json::Json;
 use crate::output::{self, Failure, Out, Outcome};
 use clap::{Args, Subcommand};
@@ -65,6 +66,7 @@ pub(crate) struct How {
 
 pub(crate) fn run(upkeep: &Upkeeps, open: &OpenOptions, out: &mut Out) -> Outcome<bool> {
     let write = WriteOptions::default();
+    let _busy = Busy::new();
     let parts = |address: &Address| {
         let mut file = address.clone();
         file.path = "/".to_owned();

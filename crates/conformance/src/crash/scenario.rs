@@ -11,7 +11,7 @@ use hyperslab::source::write::WriteOptions;
 use hyperslab::staged::{StagedArray, Values};
 use hyperslab::version::{Parent, Timestamp, stage};
 use hyperslab::write::{CreateOptions, Format, Transaction};
-use hyperslab::{Limits, OpenOptions};
+use hyperslab::{File, Limits, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -287,7 +287,7 @@ fn versions(folder: &Path, options: &WriteOptions, done: &mut dyn FnMut()) -> Re
                 next.set("g/a", "290:", Values::from(8i32))?;
                 next.set_attribute("g/a", "units", "K")?;
             }
-            3 => next.array("b")?.resize(&[3, 9])?,
+            3 => next.set("b", "1:3, 2:5", Values::from(9i32))?,
             4 => next.delete("b")?,
             _ => next.array("g/a")?.resize(&[70])?,
         }
@@ -297,20 +297,22 @@ fn versions(folder: &Path, options: &WriteOptions, done: &mut dyn FnMut()) -> Re
     Ok(())
 }
 
-/// A file to copy, made once; everything that is simulated is elsewhere.
-fn source() -> PathBuf {
-    static SOURCE: OnceLock<PathBuf> = OnceLock::new();
+/// Two files to copy, made once; everything that is simulated is elsewhere.
+fn source(which: usize) -> Result<File> {
+    static SOURCES: OnceLock<PathBuf> = OnceLock::new();
     let made = || {
-        let file = scratch("sources").join("source.nc");
-        commit_file(&file, 3000).expect("a file to copy");
-        file
+        let folder = scratch("sources");
+        for (name, n) in [("0.nc3", 3000), ("1.nc3", 1800)] {
+            commit_file(&folder.join(name), n).expect("a file to copy");
+        }
+        folder
     };
-    SOURCE.get_or_init(made).clone()
+    let file = SOURCES.get_or_init(made).join(format!("{which}.nc3"));
+    hyperslab::open(file.to_string_lossy().as_ref())
 }
 
 /// Copies, one in the place of the other.
 fn copies(to: &Path, formats: &[Format], options: &WriteOptions, done: &mut dyn FnMut()) -> Result<()> {
-    let source = hyperslab::open(source().to_string_lossy().as_ref())?;
     let address = to.to_string_lossy().into_owned();
     for (n, &format) in formats.iter().cycle().take(2 * formats.len()).enumerate() {
         let mut how = CopyOptions::default();
@@ -319,13 +321,10 @@ fn copies(to: &Path, formats: &[Format], options: &WriteOptions, done: &mut dyn 
             how.chunks = Some(Extents::parse(if n % 2 == 0 { "x=500,t=700" } else { "x=1000" })?);
             how.codecs = Some(parse_codecs(if n % 2 == 0 { "deflate=1" } else { "none" })?);
         }
-        if n >= formats.len() {
-            how.only = vec!["/a".to_owned()];
-        }
         if format == Format::Zarr3 && n % 2 == 0 {
             how.shards = Some(Extents::parse("x=1500,t=1400")?);
         }
-        copy(&source, address.as_str(), format, &how)?;
+        copy(&source(usize::from(n >= formats.len()))?, address.as_str(), format, &how)?;
         done();
     }
     Ok(())
@@ -336,7 +335,7 @@ fn repack(folder: &Path, options: &WriteOptions, done: &mut dyn FnMut()) -> Resu
     let address = folder.join("a.h5").to_string_lossy().into_owned();
     let mut how = CopyOptions::default();
     how.create.write = options.clone();
-    copy(&hyperslab::open(source().to_string_lossy().as_ref())?, address.as_str(), Format::Hdf5, &how)?;
+    copy(&source(0)?, address.as_str(), Format::Hdf5, &how)?;
     done();
     how.create.write.overwrite = true;
     for gone in ["r", "a"] {
