@@ -572,7 +572,8 @@ pub(crate) struct Copy {
     /// Where to.
     #[arg(value_parser = address())]
     pub(crate) target: Address,
-    /// Its format: hdf5, netcdf4, netcdf3, cdf2, cdf5, zarr2, zarr3, nczarr. By default the name tells.
+    /// Its format: hdf5, netcdf4, netcdf4-classic, netcdf3, cdf2, cdf5, zarr2, zarr3, nczarr, or as ncgen calls it (classic,
+    /// "64-bit offset", 64-bit-data, netCDF-4, "netCDF-4 classic model", 1 to 5). By default the name tells.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<String>,
     /// Extents of chunks: auto, or along dimensions by name or axes by number. By default those of the source.
@@ -695,12 +696,24 @@ pub(crate) struct Remove {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hyperslab append ocean.zarr::/sst < rows.bin\n  hyperslab get 'a.h5::/sst[5:]' --format raw | hyperslab append b.zarr::/sst"
+    after_help = "Examples:\n  hyperslab append ocean.zarr::/sst < rows.bin\n  hyperslab get 'a.h5::/sst[5:]' --format raw | hyperslab append b.zarr::/sst\n  echo '[[1.5, 2, NaN]]' | hyperslab append --format json ocean.zarr::/sst"
 )]
 pub(crate) struct Append {
-    /// FILE::/path. Rows are elements as they are stored, one after the other.
+    /// FILE::/path. Rows come from the standard input.
     #[arg(value_parser = address())]
     pub(crate) address: Address,
+    /// How they are written.
+    #[arg(short, long, value_enum, default_value_t = Rows::Raw)]
+    pub(crate) format: Rows,
+}
+
+/// How rows are written that are appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Rows {
+    /// As `get --format raw` writes them: elements in C order, little-endian, compounds without padding.
+    Raw,
+    /// As `get --format json` writes them: a list of rows, or a row a line.
+    Json,
 }
 
 #[derive(Debug, Args)]

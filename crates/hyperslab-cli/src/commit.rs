@@ -1,7 +1,8 @@
 //! `commit`: a new version.
 
 use crate::args::Commit;
-use crate::edit::{Given, assignment};
+use crate::edit::assignment;
+use crate::given::Given;
 use crate::interrupt::Busy;
 use crate::output::{self, Failure, Out, Outcome};
 use hyperslab::OpenOptions;
@@ -39,7 +40,10 @@ pub(crate) fn run(arguments: &Commit, open: &OpenOptions, out: &mut Out) -> Outc
             Some((path, slice)) => (path, Selection::parse(slice)?),
             None => (target, Selection::all()),
         };
-        Given::parse(value)?.with(|values| version.set(path, &selection, values))?;
+        let array = version.array(path)?;
+        let selected = selection.resolve(array.shape(), &open.limits)?;
+        let given = Given::parse_for(value, array.dtype(), selected.shape())?;
+        given.with(|values| version.set(path, &selection, values))?;
     }
     let done = version.commit()?;
     out.line(format_args!("{}: {} written", arguments.name, output::bytes(done.bytes)))

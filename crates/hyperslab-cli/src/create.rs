@@ -7,11 +7,23 @@ use hyperslab::write::{Cdl, CreateOptions};
 use hyperslab::{Address, Context, Error, Format, OpenOptions};
 use std::io::Read;
 
-/// The format that is asked for, or that the name of the file tells, or that the text needs.
+/// A kind by one of our names or of ncgen's, and whether it is netCDF-4 of the classic model.
+fn kind(name: &str) -> Outcome<(Format, bool)> {
+    let format = match name {
+        "classic" | "nc3" | "1" => Format::NetCdf3,
+        "64-bit offset" | "64-bit-offset" | "nc6" | "2" => Format::Cdf2,
+        "64-bit data" | "64-bit-data" | "cdf-5" | "nc5" | "5" => Format::Cdf5,
+        "netCDF-4" | "netCDF4" | "nc4" | "enhanced" | "3" => Format::NetCdf4,
+        "netCDF-4 classic model" | "netCDF-4-classic" | "netcdf4-classic" | "nc7" | "hdf5-nc3" | "4" => {
+            return Ok((Format::NetCdf4, true));
+        }
+        name => Format::parse(name)?,
+    };
+    Ok((format, false))
+}
+
+/// The format that the name of the file tells, or that the text needs.
 fn format(arguments: &Create, cdl: &Cdl<'_>) -> Outcome<Format> {
-    if let Some(name) = &arguments.kind {
-        return Ok(Format::parse(name)?);
-    }
     let target = &arguments.output;
     let fragment = target.fragment.as_deref().unwrap_or_default();
     if fragment.contains("nczarr") {
@@ -48,8 +60,15 @@ fn text(address: &Address, most: u64) -> Outcome<Vec<u8>> {
 pub(crate) fn run(arguments: &Create, open: &OpenOptions) -> Outcome<()> {
     let name = || format!("file {}", arguments.file);
     let text = text(&arguments.file, open.limits.output)?;
-    let cdl = Cdl::parse(&text, &open.limits).context(name)?;
-    let format = format(arguments, &cdl)?;
+    let mut cdl = Cdl::parse(&text, &open.limits).context(name)?;
+    let format = match &arguments.kind {
+        Some(name) => {
+            let (format, classic_model) = kind(name)?;
+            cdl = cdl.with_classic_model(classic_model);
+            format
+        }
+        None => format(arguments, &cdl)?,
+    };
     let mut options = CreateOptions::new().with_overwrite(arguments.overwrite);
     options.open = open.clone();
     // Things stay in the order of the text.

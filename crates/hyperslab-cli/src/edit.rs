@@ -1,14 +1,14 @@
 //! Changes of files in place: `set`, `attr`, `resize`, `mv`, `rm`, `append`.
 
-use crate::args::{Append, Attr, Move, Remove, Resize, Set};
+use crate::args::{Append, Attr, Move, Remove, Resize, Rows, Set};
+use crate::given::Given;
 use crate::interrupt::Busy;
 use crate::output::{Failure, Outcome};
-use hyperslab::json::Json;
+use hyperslab::dtype::{DType, Packing};
 use hyperslab::model::write::{Change, ObjectPath};
 use hyperslab::select::Selection;
 use hyperslab::source::write::WriteOptions;
-use hyperslab::staged::Values;
-use hyperslab::{Address, Error, OpenOptions, Transaction};
+use hyperslab::{Address, Context, Error, OpenOptions, Transaction};
 use std::io::Read;
 
 /// Changes what is at an address, all of it or nothing.
@@ -22,66 +22,6 @@ fn change(
     run(&mut transaction)?;
     transaction.commit()?;
     Ok(())
-}
-
-/// Values as they are written on the command line: JSON, or else text.
-pub(crate) enum Given {
-    Integers(Vec<u64>, Vec<i64>),
-    Floats(Vec<u64>, Vec<f64>),
-    Texts(Vec<u64>, Vec<String>),
-}
-
-impl Given {
-    pub(crate) fn parse(text: &str) -> hyperslab::Result<Given> {
-        let word = |text: &str| Ok(Given::Texts(Vec::new(), vec![text.to_owned()]));
-        let Ok(json) = Json::parse(text.as_bytes()) else { return word(text) };
-        let (mut shape, mut level) = (Vec::new(), vec![&json]);
-        while let Some(Json::List(first)) = level.first() {
-            let length = first.len();
-            let mut inner = Vec::new();
-            for item in &level {
-                match item {
-                    Json::List(items) if items.len() == length => inner.extend(items),
-                    _ => {
-                        return Err(Error::invalid(format!(
-                            "{text} is no array: its lists differ in length"
-                        )));
-                    }
-                }
-            }
-            shape.push(length as u64);
-            level = inner;
-        }
-        let integer = |j: &&Json| match j {
-            Json::Bool(v) => Some(i64::from(*v)),
-            Json::Integer(v) => i64::try_from(*v).ok(),
-            _ => None,
-        };
-        if let Some(numbers) = level.iter().map(integer).collect() {
-            return Ok(Given::Integers(shape, numbers));
-        }
-        if let Some(numbers) = level.iter().map(|j| j.as_f64()).collect() {
-            return Ok(Given::Floats(shape, numbers));
-        }
-        match level.iter().map(|j| j.as_str().map(str::to_owned)).collect() {
-            Some(texts) => Ok(Given::Texts(shape, texts)),
-            None => word(text),
-        }
-    }
-
-    pub(crate) fn with<T>(
-        &self,
-        run: impl FnOnce(Values<'_>) -> hyperslab::Result<T>,
-    ) -> hyperslab::Result<T> {
-        match self {
-            Given::Integers(shape, numbers) => run(Values::new(shape, numbers)?),
-            Given::Floats(shape, numbers) => run(Values::new(shape, numbers)?),
-            Given::Texts(shape, texts) => {
-                let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-                run(Values::texts(shape, &texts)?)
-            }
-        }
-    }
 }
 
 /// The target and the value of `TARGET[SLICE]=VALUE`, blanks around the sign allowed. The slice ends where its value begins; a
@@ -107,7 +47,11 @@ pub(crate) fn set(arguments: &Set, open: &OpenOptions) -> Outcome<()> {
         None => (address.path.clone(), Selection::all()),
     };
     change(&address, open, |transaction| {
-        Given::parse(value)?.with(|values| transaction.set(&path, &selection, values))?;
+        let mut staged = transaction.stage(&path)?;
+        let selected = selection.resolve(staged.shape(), &open.limits).context(|| format!("array {path}"))?;
+        Given::parse_for(value, staged.dtype(), selected.shape())?
+            .with(|values| staged.set(&selection, values).context(|| format!("array {path}")))?;
+        transaction.write(&path, &staged)?;
         Ok(())
     })
 }
@@ -147,7 +91,7 @@ pub(crate) fn remove(arguments: &Remove, open: &OpenOptions) -> Outcome<()> {
     change(&arguments.address, open, |transaction| Ok(transaction.apply(Change::Delete { path })?))
 }
 
-/// `append`: rows along the first axis, as packed elements from the standard input.
+/// `append`: rows along the first axis, from the standard input.
 pub(crate) fn append(arguments: &Append, open: &OpenOptions) -> Outcome<()> {
     let mut bytes = Vec::new();
     let most = open.limits.output;
@@ -160,23 +104,49 @@ pub(crate) fn append(arguments: &Append, open: &OpenOptions) -> Outcome<()> {
         let mut staged = transaction.stage(path)?;
         let dtype = staged.dtype().clone();
         let mut shape = staged.shape().to_vec();
-        let Some((rows, rest)) = shape.split_first() else {
+        let Some((&before, rest)) = shape.split_first() else {
             return Err(Error::invalid(format!("the array {path} has one element and no rows")).into());
         };
-        let (before, row) = (*rows, rest.iter().product::<u64>().saturating_mul(dtype.size() as u64));
-        if row == 0 || !(bytes.len() as u64).is_multiple_of(row) {
-            let text = format!("{} bytes are no rows of {path}, which have {row} bytes each", bytes.len());
-            return Err(Error::invalid(text)
-                .hint("give elements as they are stored, one after the other")
-                .into());
+        let rest = rest.to_vec();
+        let given = match arguments.format {
+            Rows::Raw => raw_rows(path, &dtype, &rest, &bytes)?,
+            Rows::Json => Given::rows(&bytes, &dtype, &rest)?,
+        };
+        let added = given.shape().first().copied().unwrap_or(0);
+        shape[0] = before
+            .checked_add(added)
+            .ok_or_else(|| Error::invalid(format!("{added} rows more than {before} of {path}")))?;
+        staged.resize(&shape).context(|| format!("array {path}"))?;
+        if added > 0 {
+            if given.shape().get(1..) != Some(&rest) {
+                let text = format!("values of shape {:?} for rows of {rest:?}", given.shape());
+                let error = Error::invalid(text).hint("each row needs as many elements as the array has");
+                return Err(error.into());
+            }
+            given
+                .with(|values| staged.set(before..before + added, values))
+                .context(|| format!("array {path}"))?;
         }
-        let added = bytes.len() as u64 / row;
-        shape[0] = before + added;
-        staged.resize(&shape)?;
-        let mut given = shape.clone();
-        given[0] = added;
-        staged.set(before..before + added, Values::stored(&given, &dtype, &bytes)?)?;
         transaction.write(path, &staged)?;
         Ok(())
     })
+}
+
+/// Rows as `get --format raw` writes them, as they are stored.
+fn raw_rows(path: &str, dtype: &DType, rest: &[u64], bytes: &[u8]) -> Outcome<Given> {
+    let packing = Packing::new(dtype).map_err(|_| {
+        Error::unsupported(format!("appending elements of type {dtype} to {path} as bytes"))
+            .hint("give the rows as JSON: --format json")
+    })?;
+    let row = rest.iter().product::<u64>().saturating_mul(packing.packed_size() as u64);
+    if row == 0 || !(bytes.len() as u64).is_multiple_of(row) {
+        let text = format!("{} bytes are no rows of {path}, which have {row} bytes each", bytes.len());
+        return Err(Error::invalid(text)
+            .hint("give elements as `get --format raw` writes them: one after the other, little-endian")
+            .into());
+    }
+    let mut shape = vec![bytes.len() as u64 / row];
+    shape.extend(rest);
+    let stored = if bytes.is_empty() { Vec::new() } else { packing.unpack(bytes)? };
+    Ok(Given::Stored(shape, dtype.clone(), stored))
 }

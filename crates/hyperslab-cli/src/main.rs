@@ -15,6 +15,7 @@ mod dump;
 mod edit;
 mod follow;
 mod get;
+mod given;
 mod info;
 mod interrupt;
 mod json;

@@ -11,6 +11,7 @@ mod far;
 mod hdf5_write;
 #[cfg(unix)]
 mod interrupt;
+mod judges;
 mod matrix;
 mod netcdf3_write;
 mod netcdf_view;

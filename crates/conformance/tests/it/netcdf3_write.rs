@@ -1,5 +1,6 @@
 //! Classic netCDF as we write it, read and edited by netCDF4-python, scipy and ncdump.
 
+use crate::judges::{self, Judged};
 use crate::{report, sha256};
 use conformance::crash::{array, dimension, options, path_of, put, scratch};
 use conformance::rng::Rng;
@@ -235,6 +236,11 @@ fn others_read_what_we_write() {
             wrong.push(format!("{number}.nc: dump differs from ncdump"));
         }
     }
+    let mut judged = Judged::default();
+    for number in 0..150 {
+        judged.add(number.to_string(), &folder.join(format!("{number}.nc")));
+    }
+    wrong.extend(judged.verdict(&folder, 10, &judges::CLASSIC));
     report("files of classic netCDF that others read", total, &wrong);
     let _ = std::fs::remove_dir_all(folder);
 }

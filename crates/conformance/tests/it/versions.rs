@@ -1,5 +1,6 @@
 //! Files of versioned-hdf5: every version as libhdf5 reads it, by the one read path.
 
+use crate::judges;
 use crate::report;
 use conformance::{reference, tool};
 use hyperslab::codec::FilterSpec;
@@ -286,6 +287,7 @@ fn versions_that_are_written_are_those_of_versioned_hdf5() {
         let version = ours.get(text(&wanted["name"])).expect("it is there");
         assert_eq!(faults(&ours, &version, wanted), Vec::<String>::new(), "{}", wanted["name"]);
     }
+    assert_eq!(judges::structure(&path), Ok(()));
     let told = checked(&path, "/");
     assert_eq!(contents(&told["versions"]), contents(&theirs["versions"]));
     assert!(told["checked"].as_u64() > Some(50), "{}", told["checked"]);

@@ -2,12 +2,12 @@
 
 use super::Dump;
 use super::text::{Place, name, quoted};
-use super::time::Times;
 use super::value::{Own, is_fill, number, string};
 use crate::args::Language;
 use crate::output::{Failure, Outcome, say};
 use crate::variable;
 use bytes::Bytes;
+use hyperslab::convention::netcdf::time::Times;
 use hyperslab::convention::netcdf::{Type, Variable};
 use hyperslab::model::{Elements, Value};
 use hyperslab::shape::to_usize;

@@ -7,11 +7,11 @@ mod data;
 mod number;
 mod special;
 mod text;
-mod time;
 mod value;
 
 use crate::args;
 use crate::output::{Failure, Out, Outcome, say};
+use hyperslab::convention::netcdf::time::Times;
 use hyperslab::convention::netcdf::{
     Attribute, Class, DataModel, Group, NetcdfView, Type, UserType, Variable,
 };
@@ -22,7 +22,6 @@ use hyperslab::{File, OpenOptions};
 use std::collections::HashMap;
 use std::path::Path;
 use text::{Lines, Place, name, quoted, trimmed};
-use time::Times;
 use value::Formats;
 
 /// Words after which a blank follows in attributes, so that they are not taken for the start of a section.

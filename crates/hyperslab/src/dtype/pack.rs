@@ -91,6 +91,32 @@ impl Packing {
         }
         Ok(())
     }
+
+    /// The stored form of packed elements, zeros between their parts. Fails with [`ErrorKind::InvalidArgument`] for an integer
+    /// that does not fit the bits in which it is stored, and for bytes that are no whole elements.
+    pub fn unpack(&self, packed: &[u8]) -> Result<Vec<u8>> {
+        if self.packed == 0 || !packed.len().is_multiple_of(self.packed) {
+            return Err(Error::invalid(format!(
+                "{} bytes of elements of {} packed bytes",
+                packed.len(),
+                self.packed
+            )));
+        }
+        if self.is_identity() {
+            return Ok(packed.to_vec());
+        }
+        let count = packed.len() / self.packed;
+        let size = checked(count.checked_mul(self.stored))?;
+        let mut out = Vec::new();
+        out.try_reserve_exact(size)
+            .map_err(|_| Error::new(ErrorKind::LimitExceeded, "unpacked elements do not fit into memory"))?;
+        out.resize(size, 0);
+        let elements = out.chunks_exact_mut(self.stored.max(1)).zip(packed.chunks_exact(self.packed));
+        for (element, mut packed) in elements {
+            run_back(&self.moves, &mut packed, element)?;
+        }
+        Ok(out)
+    }
 }
 
 /// Appends the moves of a part of type `dtype` at `from`, and gives its packed size.
@@ -229,6 +255,69 @@ fn run(moves: &[Move], element: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
+/// Takes the parts of one packed element from the front of `packed` to where they are stored.
+fn run_back(moves: &[Move], packed: &mut &[u8], element: &mut [u8]) -> Result<()> {
+    for step in moves {
+        match step {
+            Move::Copy { from, length } => {
+                part_mut(element, *from, *length)?.copy_from_slice(take(packed, *length)?);
+            }
+            Move::Reverse { from, width, count } => {
+                let length = width.saturating_mul(*count);
+                let mut back = Vec::with_capacity(length);
+                reverse(take(packed, length)?, *width, &mut back);
+                part_mut(element, *from, length)?.copy_from_slice(&back);
+            }
+            Move::Integer { from, width, integer } => {
+                let bytes = take(packed, *width)?;
+                let stored = part_mut(element, *from, integer.size)?;
+                integer_back(integer, bytes, stored)?;
+            }
+            Move::Repeat { from, stride, count, moves } => {
+                let parts = part_mut(element, *from, stride.saturating_mul(*count))?;
+                parts.chunks_exact_mut((*stride).max(1)).try_for_each(|p| run_back(moves, packed, p))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Puts an integer into its bits, the others 0.
+fn integer_back(t: &IntegerType, packed: &[u8], stored: &mut [u8]) -> Result<()> {
+    let value = packed.iter().rev().fold(0u64, |n, &b| n << 8 | u64::from(b));
+    let mask = u64::MAX.checked_shr(64u32.saturating_sub(t.precision)).unwrap_or(0);
+    let bits = (value & mask).checked_shl(t.offset).unwrap_or(0).to_le_bytes();
+    for (i, &byte) in bits.iter().enumerate().take(stored.len()) {
+        let at = if t.order == ByteOrder::Big { stored.len() - 1 - i } else { i };
+        if let Some(slot) = stored.get_mut(at) {
+            *slot = byte;
+        }
+    }
+    let back = t.value(stored).to_le_bytes();
+    if back.get(..packed.len()) == Some(packed) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "a number that does not fit the {} bits of {}",
+        t.precision,
+        DType::Integer(t.clone())
+    )))
+}
+
+fn take<'a>(packed: &mut &'a [u8], length: usize) -> Result<&'a [u8]> {
+    let (taken, rest) = packed
+        .split_at_checked(length)
+        .ok_or_else(|| Error::invalid("a packed element that is too short"))?;
+    *packed = rest;
+    Ok(taken)
+}
+
+fn part_mut(element: &mut [u8], from: usize, length: usize) -> Result<&mut [u8]> {
+    from.checked_add(length)
+        .and_then(|end| element.get_mut(from..end))
+        .ok_or_else(|| Error::new(ErrorKind::Corrupt, "a part of the element lies outside of it"))
+}
+
 fn part(element: &[u8], from: usize, length: usize) -> Result<&[u8]> {
     from.checked_add(length)
         .and_then(|end| element.get(from..end))
@@ -305,6 +394,35 @@ mod tests {
         assert_eq!(pack(&pair, &stored), [2, 1, 4, 10, 9, 12]);
         let grid = DType::Array { base: Box::new(int(2, ByteOrder::Big, false)), dims: vec![2, 2] };
         assert_eq!(pack(&grid, &[0, 1, 2, 3, 4, 5, 6, 7]), [1, 0, 3, 2, 5, 4, 7, 6]);
+    }
+
+    #[test]
+    fn packed_elements_become_stored_ones_again() {
+        let odd = IntegerType { size: 3, order: ByteOrder::Big, signed: true, precision: 11, offset: 2 };
+        let mixed = DType::Compound {
+            size: 24,
+            fields: vec![
+                Field { name: "a".into(), offset: 1, dtype: int(2, ByteOrder::Big, false) },
+                Field { name: "b".into(), offset: 4, dtype: DType::Integer(odd.clone()) },
+                Field {
+                    name: "c".into(),
+                    offset: 8,
+                    dtype: DType::Array { base: Box::new(int(4, ByteOrder::Big, true)), dims: vec![2, 2] },
+                },
+            ],
+        };
+        let packing = Packing::new(&mixed).unwrap();
+        let packed: Vec<u8> =
+            [&[1, 2][..], &(-3i32).to_le_bytes(), &[9; 16], &[3, 4], &1023i32.to_le_bytes(), &[7; 16]]
+                .concat();
+        let stored = packing.unpack(&packed).unwrap();
+        assert_eq!(stored.len(), 48);
+        assert_eq!(pack(&mixed, &stored), packed);
+        // What lies between the members is 0.
+        assert_eq!((stored[0], stored[3], stored[7]), (0, 0, 0));
+        let alone = Packing::new(&DType::Integer(odd)).unwrap();
+        assert!(alone.unpack(&1024i32.to_le_bytes()).is_err() && alone.unpack(&[0; 5]).is_err());
+        assert_eq!(alone.unpack(&(-1024i32).to_le_bytes()).unwrap(), [0b1_0000, 0, 0]);
     }
 
     #[test]

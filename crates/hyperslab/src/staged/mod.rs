@@ -402,6 +402,31 @@ impl StagedArray {
         }
     }
 
+    /// Makes a slab in memory one that can be written. Where other arrays share its memory, no more than the slab is copied.
+    fn own_slab(&mut self, slab: u32) -> Result<()> {
+        let Slab::Memory(from) = self.slab(slab)?.clone() else {
+            return Err(Error::invalid("a plan writes to an array of a file"));
+        };
+        let of_buffer = |s: &Slab| buffer_of(s) == Some(from.buffer);
+        let alone = self.slabs.iter().flatten().filter(|s| of_buffer(s)).count() < 2;
+        if alone || !self.buffer(from.buffer)?.is_shared() {
+            return self.own(from.buffer).map(|_| ());
+        }
+        let at = to_usize(slab.into())?;
+        let extents = self.ledger.slabs.get(at).cloned().flatten().unwrap_or_default();
+        let to = slab::memory(self.buffers.len(), &extents)?;
+        let mut cells = Cells::new(self.kind, element_count(&extents)?, self.limits.output)?;
+        let loops =
+            transfer::box_loops(&extents, &selected::signed(&from.strides), &selected::signed(&to.strides));
+        let source = self.buffer(from.buffer)?.cells()?;
+        cells::copy(source.view(), from.start, &mut cells.view_mut(), 0, &loops)?;
+        self.buffers.push(Some(Buffer::new(cells)));
+        if let Some(slot) = self.slabs.get_mut(at) {
+            *slot = Some(Slab::Memory(to));
+        }
+        Ok(())
+    }
+
     /// Appends a slab in memory: of the ledger, which has its extents already, the last.
     fn push_memory(&mut self, cells: Cells, shape: &[u64]) -> Result<()> {
         let memory = slab::memory(self.buffers.len(), shape)?;

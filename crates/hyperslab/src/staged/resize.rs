@@ -294,9 +294,7 @@ impl StagedArray {
         }
         // Slabs that are written where they are become this array's own, of its own type.
         for slab in writes.into_iter().filter(|slab| !new.contains_key(slab)) {
-            if let Slab::Memory(memory) = self.slab(slab)?.clone() {
-                self.own(memory.buffer)?;
-            }
+            self.own_slab(slab)?;
         }
         for step in &steps {
             if let Step::Pad { slab, .. } = step

@@ -69,8 +69,8 @@ impl StagedArray {
         SetItemPlan::new(&self.ledger, self.resolve(selection)?, &self.limits)
     }
 
-    /// Assigns values, broadcast by NumPy's rules and converted as HDF5 does: integers are clamped, fractions cut.
-    /// Where an element is selected more than once, the last value stays. After an error the array is as it was.
+    /// Assigns values, broadcast by NumPy's rules. Numbers are converted, and what stands behind the point is cut off where
+    /// the array is of integers; a number that these cannot hold, NaN too, is an error, as for a number in NumPy 2. Where an element is selected more than once, the last value stays. After an error the array is as it was.
     pub fn set<'v>(&mut self, selection: impl IntoSelection, values: impl Into<Values<'v>>) -> Result<()> {
         self.check_writeable()?;
         let region = self.resolve(selection)?;
@@ -100,10 +100,7 @@ impl StagedArray {
         }
         let there = self.slabs.len();
         for (slab, _) in by_slab(&plan.updates).filter(|(slab, _)| (*slab as usize) < there) {
-            let Slab::Memory(memory) = self.slab(slab)?.clone() else {
-                return Err(Error::invalid("a plan writes to an array of a file"));
-            };
-            self.own(memory.buffer)?;
+            self.own_slab(slab)?;
         }
         // From here on nothing fails.
         for ((_, shape), cells) in plan.appended.into_iter().zip(new) {

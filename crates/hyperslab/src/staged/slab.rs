@@ -91,6 +91,11 @@ impl Buffer {
         Ok(Arc::make_mut(&mut self.cells))
     }
 
+    /// Whether another array holds the same memory.
+    pub(super) fn is_shared(&self) -> bool {
+        self.pending.is_none() && Arc::strong_count(&self.cells) > 1
+    }
+
     /// The same elements of another type, converted when they are needed.
     pub(super) fn astype(&self, conversion: Conversion) -> Result<Buffer> {
         Ok(Buffer {

@@ -274,6 +274,68 @@ fn copies_share_until_one_writes() {
 }
 
 #[test]
+fn a_copy_of_columns_copies_only_what_is_written() {
+    let mut one = StagedArray::of(&[4, 5], counting(&[4, 5]), &[2, 2]).unwrap();
+    let mut two = one.copy();
+    let memory =
+        |s: &StagedArray| s.buffers.iter().flatten().map(|b| b.cells().unwrap().bytes()).sum::<u64>();
+    // The fill value and all elements, which both share.
+    assert_eq!((memory(&one), memory(&two)), (8 + 160, 8 + 160));
+    two.set((3, 2), -1i64).unwrap();
+    // Beside these a column of chunks, 4 by 2.
+    assert_eq!((memory(&one), memory(&two)), (8 + 160, 8 + 160 + 64));
+    two.set((0, 3), -2i64).unwrap();
+    assert_eq!(memory(&two), 8 + 160 + 64);
+    one.set((0, 0), -3i64).unwrap();
+    assert_eq!(memory(&one), 8 + 160 + 64);
+    let (mut first, mut second) = (counting(&[4, 5]), counting(&[4, 5]));
+    (first[0], second[3], second[17]) = (-3, -2, -1);
+    assert_eq!(one.read::<i64>(..).unwrap().data, first);
+    assert_eq!(two.read::<i64>(..).unwrap().data, second);
+    // A growing edge is written too, and the column is no whole chunk.
+    let mut three = two.copy();
+    three.resize(&[5, 6]).unwrap();
+    three.set((4, 5), 7i64).unwrap();
+    assert_eq!(three.read::<i64>((3..5, 2..)).unwrap().data, [-1, 19, 20, 0, 0, 0, 0, 7]);
+    assert_eq!(two.read::<i64>(..).unwrap().data, second);
+    // Alone, it writes to its memory.
+    drop((two, three));
+    one.set((0, 2), -4i64).unwrap();
+    assert_eq!((one.read::<i64>((0, ..)).unwrap().data, memory(&one)), (vec![-3, 2, -4, 4, 5], 8 + 160 + 64));
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    let bytes = DType::Integer(IntegerType::new(1, ByteOrder::Little, true));
+    let mut staged = StagedArray::full(&[3], &[2], &bytes, None).unwrap();
+    for (value, part) in [
+        (Values::from(128i64), "128 does not fit"),
+        (Values::from(-129i32), "-129 does not fit"),
+        (Values::from(u64::MAX), "18446744073709551615 does not fit"),
+        (Values::from(&[1u8, 200, 255]), "200, element 1 of the values, does not fit"),
+        (Values::from(f64::NAN), "NaN does not fit"),
+        (Values::from(f32::NEG_INFINITY), "-inf does not fit"),
+        (Values::from(128.0f32), "128 does not fit"),
+        (Values::from(&[0.0f64, 0.0, -129.0]), "-129, element 2 of the values, does not fit"),
+    ] {
+        let error = staged.set(.., value).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+    assert!(!staged.has_changes());
+    staged.set(.., &[127i64, -128, 0]).unwrap();
+    staged.set(2, -128.9f64).unwrap();
+    assert_eq!(staged.read::<i64>(..).unwrap().data, [127, -128, -128]);
+    let wide = DType::Integer(IntegerType::new(8, ByteOrder::Big, false));
+    let mut staged = StagedArray::full(&[2], &[2], &wide, None).unwrap();
+    assert!(staged.set(0, -1i8).is_err() && staged.set(0, 18446744073709551616.0f64).is_err());
+    staged.set(0, 18446744073709549568.0f64).unwrap();
+    staged.set(1, u64::MAX).unwrap();
+    assert_eq!(staged.read::<u64>(..).unwrap().data, [18446744073709549568, u64::MAX]);
+    assert!(StagedArray::full(&[1], &[1], &bytes, Some(300i64.into())).is_err());
+}
+
+#[test]
 fn another_type_is_converted_when_it_is_needed() {
     let mut staged = on_base(&[6], &[4], &counting(&[6]));
     staged.set(0, 300i64).unwrap();

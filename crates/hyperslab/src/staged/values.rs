@@ -90,6 +90,7 @@ impl<'a> Values<'a> {
                     return Ok(Converted::Bytes(size, Cow::Borrowed(bytes)));
                 }
                 let conversion = Conversion::between(from, dtype).map_err(|_| unfit(from))?;
+                check_fit(from, bytes, dtype)?;
                 if conversion.is_verbatim() {
                     return Ok(Converted::Bytes(size, Cow::Borrowed(bytes)));
                 }
@@ -115,6 +116,54 @@ impl<'a> Values<'a> {
             (Content::Stored(from, _) | Content::Objects(from, _), _) => Err(unfit(from)),
             (Content::Texts(_), _) => Err(unfit(&"text")),
         }
+    }
+}
+
+/// Fails for the first number that does not fit integers of type `to`: out of their range, not finite. What stands behind
+/// the point of others is cut off.
+fn check_fit(from: &DType, bytes: &[u8], to: &DType) -> Result<()> {
+    let whole = |dtype: &DType| match dtype {
+        DType::Integer(t) if t.is_whole() && t.size <= 8 => Some((t.signed, 8 * t.size as u32)),
+        _ => None,
+    };
+    let Some((signed, bits)) = whole(to) else { return Ok(()) };
+    let (low, high) =
+        if signed { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) };
+    let unfit = |i: usize, value: &dyn std::fmt::Display| {
+        let at =
+            if bytes.len() > from.size() { format!(", element {i} of the values,") } else { String::new() };
+        Error::invalid(format!("{value}{at} does not fit {to}, which holds {low} to {high}"))
+            .hint("give values of the range of the array, or make one of a wider type")
+    };
+    let numbers = |native: Native| Conversion::new(from, native, false)?.convert(bytes);
+    match (from, whole(from)) {
+        (_, Some((from_signed, from_bits))) => {
+            if from_signed == signed && from_bits <= bits || !from_signed && signed && from_bits < bits {
+                return Ok(());
+            }
+            let native = if from_signed { Native::I64 } else { Native::U64 };
+            let numbers = numbers(native)?;
+            let value = |bytes: &[u8; 8]| match from_signed {
+                true => i128::from(i64::from_ne_bytes(*bytes)),
+                false => i128::from(u64::from_ne_bytes(*bytes)),
+            };
+            let mut all = numbers.as_chunks().0.iter().map(value).enumerate();
+            match all.find(|(_, value)| !(low..=high).contains(value)) {
+                Some((i, value)) => Err(unfit(i, &value)),
+                None => Ok(()),
+            }
+        }
+        (DType::Float(_), _) => {
+            let numbers = numbers(Native::F64)?;
+            // Both are powers of two, or one less.
+            let (low, end) = (low as f64, (high + 1) as f64);
+            let mut all = numbers.as_chunks().0.iter().map(|b| f64::from_ne_bytes(*b)).enumerate();
+            match all.find(|(_, value)| !(value.trunc() >= low && value.trunc() < end)) {
+                Some((i, value)) => Err(unfit(i, &value)),
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
     }
 }
 

@@ -21,6 +21,7 @@ mod name;
 mod scale;
 #[cfg(test)]
 mod tests;
+pub mod time;
 mod zarr;
 
 pub use attribute::Attribute;

@@ -32,8 +32,8 @@ pub enum TargetPart {
 /// An element of which some part is of variable length, or a reference, is an *object*: bytes that need no heap.
 /// A text is its length, eight bytes little-endian, and its bytes; a sequence the number of its items and the items; a
 /// reference eight bytes little-endian, 0 for none or else 1 + its place in `targets`; every other part is as stored;
-/// members of a compound stand one after the other without paddings, as do items of an array. A text that was never
-/// written is an empty one.
+/// members of a compound stand one after the other without paddings, as do items of an array. A text that is
+/// none has the length [`Content::NONE`] and no bytes; where there is no such thing it is an empty one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// Elements of a fixed type as stored, one after the other.
@@ -48,6 +48,9 @@ pub enum Content {
 }
 
 impl Content {
+    /// The length of a text that is none: a pointer to nothing in HDF5, `NIL` in CDL.
+    pub const NONE: u64 = u64::MAX;
+
     /// Elements that were read with everything that they point to. `path_of` gives the path of an object that a reference
     /// points to. Fails with [`ErrorKind::Unsupported`] for a reference to what has no path.
     pub fn of_elements(
@@ -181,9 +184,10 @@ impl Encoder<'_> {
         match column {
             Column::Fixed(fixed) => out.extend_from_slice(fixed.stored(i, i.saturating_add(1))),
             Column::Text(texts) => {
-                let text = texts.get(i).ok_or_else(missing)?.as_deref().unwrap_or(&[]);
-                out.extend_from_slice(&(text.len() as u64).to_le_bytes());
-                out.extend_from_slice(text);
+                let text = texts.get(i).ok_or_else(missing)?.as_deref();
+                let length = text.map_or(Content::NONE, |text| text.len() as u64);
+                out.extend_from_slice(&length.to_le_bytes());
+                out.extend_from_slice(text.unwrap_or(&[]));
             }
             Column::Sequence { starts, items } => {
                 let Some(&[from, to]) = starts.get(i..i.saturating_add(2)) else { return Err(missing()) };

@@ -1,6 +1,6 @@
 //! The least format that holds what CDL says.
 
-use super::special::{is_of_netcdf4, text_of};
+use super::special::{is_of_netcdf4, is_special, text_of};
 use super::types::{atomic, primitive};
 use crate::convention::netcdf::cdl::{Attribute, Dataset, Group, Item};
 use crate::dtype::{ByteOrder, NetcdfType};
@@ -26,6 +26,33 @@ pub(super) fn said(root: &Group) -> std::result::Result<Option<(Format, &Attribu
 pub(super) fn is_classic_model(root: &Group) -> bool {
     let format = root.attributes.iter().find(|a| a.name == "_Format");
     format.and_then(text_of).is_some_and(|text| text == "netCDF-4 classic model")
+}
+
+/// What of a text classic netCDF has not, and where it stands; `None` for nothing.
+pub(super) fn beyond_classic(dataset: &Dataset) -> Option<(usize, String)> {
+    let root = &dataset.root;
+    if let Some(group) = root.groups.first() {
+        return Some((0, format!("the group {}", group.name)));
+    }
+    if let Some(user) = root.types.first() {
+        return Some((user.at(), format!("the type {}", user.name())));
+    }
+    let mut unlimited = root.dimensions.iter().filter(|d| d.length.is_none());
+    if let Some(second) = unlimited.nth(1) {
+        return Some((second.at, format!("{}, a second unlimited dimension,", second.name)));
+    }
+    let classic = |kind: &str| {
+        matches!(kind, "char" | "byte" | "short" | "int" | "long" | "integer" | "float" | "real" | "double")
+    };
+    if let Some(v) = root.variables.iter().find(|v| !classic(&v.kind)) {
+        return Some((v.at, format!("{}, a variable of type {},", v.name, v.kind)));
+    }
+    let mut attributes = root.attributes.iter().chain(root.variables.iter().flat_map(|v| &v.attributes));
+    attributes.find_map(|a| {
+        let kind = a.kind.as_deref().or_else(|| kind_of_numbers(&a.values)).unwrap_or("char");
+        let special = is_special(a, true) || is_special(a, false);
+        (!special && !classic(kind)).then(|| (a.at, format!("{}, an attribute of type {kind},", a.name)))
+    })
 }
 
 /// The least of classic netCDF, CDF-2, CDF-5 and netCDF-4 that holds everything.

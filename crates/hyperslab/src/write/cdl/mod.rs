@@ -2,7 +2,8 @@
 //!
 //! `types` finds types by their names, `value` turns what is written into elements, `data` lays these out and works out how
 //! long unlimited dimensions are, `attribute` and `special` do the same for attributes that are some and those that say
-//! how things are stored, and `kind` chooses a format.
+//! how things are stored, `time` reads times that
+//! are written as texts, and `kind` chooses a format.
 
 mod attribute;
 mod data;
@@ -10,12 +11,13 @@ mod kind;
 mod special;
 #[cfg(test)]
 mod tests;
+mod time;
 mod types;
 mod value;
 
 use super::{Fit, Format, Transaction};
 use crate::convention::netcdf::cdl::{self, Attribute, Data, Dataset, Group, Item, Variable};
-use crate::dtype::{ByteOrder, DType};
+use crate::dtype::{ByteOrder, DType, StringPadding};
 use crate::error::{Context, Error, Result};
 use crate::exec::encode::{ChunkData, NewChunk};
 use crate::limits::Limits;
@@ -28,7 +30,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use types::Known;
 
-/// What becomes of a string that is none.
+/// What becomes of a string that is none, where there is no such thing.
 const NIL: &str = "NIL is written as an empty string";
 
 /// A text in CDL, from which files can be made.
@@ -36,6 +38,8 @@ const NIL: &str = "NIL is written as an empty string";
 pub struct Cdl<'a> {
     source: Source<'a>,
     dataset: Dataset,
+    /// Whether netCDF-4 is to have no more than classic netCDF has, if not the text is to say so.
+    classic_model: Option<bool>,
 }
 
 /// The text, to tell places in it.
@@ -101,7 +105,20 @@ impl<'a> Cdl<'a> {
     /// Reads CDL: see [`cdl::parse`].
     pub fn parse(text: &'a [u8], limits: &Limits) -> Result<Cdl<'a>> {
         let dataset = cdl::parse(text, limits)?;
-        Ok(Cdl { source: Source { text, limits: limits.clone() }, dataset })
+        Ok(Cdl { source: Source { text, limits: limits.clone() }, dataset, classic_model: None })
+    }
+
+    /// Whether netCDF-4 that is written has to be of the *classic model*: no groups, no types and no second unlimited
+    /// dimension, and marked as such. Without this it is as the attribute `_Format` of the text says.
+    #[must_use]
+    pub fn with_classic_model(mut self, classic_model: bool) -> Self {
+        self.classic_model = Some(classic_model);
+        self
+    }
+
+    fn is_classic_model(&self, format: Format) -> bool {
+        let wanted = self.classic_model.unwrap_or_else(|| kind::is_classic_model(&self.dataset.root));
+        wanted && format == Format::NetCdf4
     }
 
     /// What the text says.
@@ -132,6 +149,14 @@ impl<'a> Cdl<'a> {
     /// declared, and more values than there is room for; with
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for what the format has not.
     pub fn write_to(&self, transaction: &mut Transaction, format: Format) -> Result<Vec<String>> {
+        let classic_model = self.is_classic_model(format);
+        if classic_model && let Some((at, what)) = kind::beyond_classic(&self.dataset) {
+            return Err(Error::unsupported(format!(
+                "{}: {what} in the classic model",
+                self.source.place(at, 0)
+            ))
+            .hint("choose --kind netcdf4"));
+        }
         let places = self.places()?;
         let mut known = Vec::new();
         for group in 0..places.len() {
@@ -145,6 +170,7 @@ impl<'a> Cdl<'a> {
             source: &self.source,
             transaction,
             format,
+            classic_model,
             places: &places,
             known: &known,
             dimensions: &dimensions,
@@ -237,7 +263,6 @@ impl<'a> Cdl<'a> {
                     })?);
                 }
                 let special = Special::of(&variable.attributes, found.len(), place)?;
-                let has_types = matches!(format, Format::Hdf5 | Format::NetCdf4);
                 all.push(Planned {
                     group,
                     variable,
@@ -247,7 +272,7 @@ impl<'a> Cdl<'a> {
                     } else {
                         special.dtype(dtype)
                     },
-                    committed: committed.filter(|_| has_types),
+                    committed: committed.filter(|_| is_hdf5(format)),
                     dimensions: found,
                     special,
                     data: None,
@@ -278,6 +303,11 @@ impl<'a> Cdl<'a> {
 /// Whether it is one of the forms of netCDF-3, in which numbers begin with their most significant byte.
 fn is_classic(format: Format) -> bool {
     matches!(format, Format::NetCdf3 | Format::Cdf2 | Format::Cdf5)
+}
+
+/// Whether it has named types, and texts that are none.
+fn is_hdf5(format: Format) -> bool {
+    matches!(format, Format::Hdf5 | Format::NetCdf4)
 }
 
 /// Fails for what is no name of an object.
@@ -317,6 +347,12 @@ fn attach_data<'a>(places: &'a [Place<'a>], planned: &mut [Planned<'a>]) -> Resu
                 return Err(place.wrong(data.at, 0, format!("values of {name} for a second time")));
             }
             found.data = Some(data);
+            if matches!(found.dtype, DType::Integer(_) | DType::Float(_))
+                && data.values.iter().any(time::has_text)
+            {
+                let times = time::times(place.group, found.variable);
+                found.rows = times.map(|times| time::numbers(&times, &data.values));
+            }
             if types::is_character(&found.dtype) && data.values.iter().any(has_line) {
                 let continued = cdl::continued(place.source.text, data.at);
                 found.rows = Some(joined(&data.values, &mut continued.into_iter()));
@@ -365,6 +401,7 @@ struct Maker<'a> {
     source: &'a Source<'a>,
     transaction: &'a mut Transaction,
     format: Format,
+    classic_model: bool,
     places: &'a [Place<'a>],
     known: &'a [Known],
     dimensions: &'a [Declared],
@@ -383,7 +420,7 @@ impl Maker<'_> {
         match self.transaction.support(&change).context(place)? {
             Support::Kept => {}
             // These are what netCDF is made of there.
-            Support::Mapped(_) if matches!(self.format, Format::Hdf5 | Format::NetCdf4) => {}
+            Support::Mapped(_) if is_hdf5(self.format) => {}
             Support::Mapped(why) => self.note(object.clone(), why),
             Support::Dropped(why) => {
                 return Err(Error::unsupported(why)
@@ -427,10 +464,7 @@ impl Maker<'_> {
                 self.set(&place.path, attribute, spec)?;
             }
         }
-        if self.format == Format::NetCdf4
-            && let Some(root) = self.places.first()
-            && kind::is_classic_model(root.group)
-        {
+        if self.classic_model {
             let change = Change::SetAttribute { object: ObjectPath::root(), attribute: strict() };
             self.transaction.apply(change)?;
         }
@@ -438,11 +472,17 @@ impl Maker<'_> {
     }
 
     fn set(&mut self, object: &ObjectPath, attribute: &Attribute, mut spec: AttributeSpec) -> Result<()> {
-        if attribute.values.contains(&Item::Nil) {
+        if attribute.values.contains(&Item::Nil) && !is_hdf5(self.format) {
             self.note(format!("attribute {} of {object}", attribute.name), NIL.into());
         }
-        if !matches!(self.format, Format::Hdf5 | Format::NetCdf4) {
+        if !is_hdf5(self.format) {
             spec.committed = None;
+        }
+        if is_classic(self.format)
+            && let DType::String { padding, .. } = &mut spec.dtype
+        {
+            // Nothing fills a text up there: NULs are characters like others.
+            *padding = StringPadding::SpacePadded;
         }
         let named = if object.is_root() {
             format!("attribute {}", attribute.name)
@@ -513,7 +553,7 @@ impl Maker<'_> {
     fn data(&mut self, planned: &Planned<'_>, (fill, is_known): (Vec<u8>, bool)) -> Result<()> {
         let Some((at, values)) = planned.values() else { return Ok(()) };
         let place = || format!("{}, variable {}", self.source.place(at, 0), planned.path);
-        if types::is_text(&planned.dtype) && values.contains(&Item::Nil) {
+        if types::is_text(&planned.dtype) && values.contains(&Item::Nil) && !is_hdf5(self.format) {
             self.note(format!("variable {}", planned.path), NIL.into());
         }
         let axes = axes(planned, self.dimensions);

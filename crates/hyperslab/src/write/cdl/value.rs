@@ -5,6 +5,7 @@ use super::types::{fill_into, integer, is_character};
 use crate::convention::netcdf::cdl::Item;
 use crate::dtype::{ByteOrder, DType};
 use crate::error::{Error, Result};
+use crate::model::write::Content;
 use crate::shape::{element_count, to_usize};
 use std::fmt;
 
@@ -183,7 +184,7 @@ impl<'a> Values<'a> {
             }
             (DType::VarString { .. }, Item::Text(text)) => self.text(text, out)?,
             (DType::VarString { .. }, Item::Char(byte)) => self.text(&[*byte], out)?,
-            (DType::VarString { .. }, Item::Nil) => self.text(b"", out)?,
+            (DType::VarString { .. }, Item::Nil) => out.extend_from_slice(&Content::NONE.to_le_bytes()),
             (DType::Enum { base, members }, Item::Name(name)) => {
                 let last = name.rsplit('/').next().unwrap_or(name);
                 let named = |wanted: &str| members.iter().find(|m| m.name.as_bytes() == wanted.as_bytes());
@@ -299,7 +300,7 @@ impl<'a> Values<'a> {
     fn no_number(&self, text: &[u8]) -> Error {
         let text = String::from_utf8_lossy(text);
         self.wrong(format!("the text {text:?} where a number is expected")).hint(
-            "a time is written as a number of the units of its variable, as ncdump prints it without -t",
+            "a text is a time, as ncdump -t prints it, where the variable has units such as \"days since 2000-01-01\"",
         )
     }
 

@@ -83,11 +83,15 @@ impl Transaction {
         let start = out.len();
         match dtype {
             DType::VarString { .. } => {
-                let length = to_usize(from.number()?)?;
-                let text = from.take(length)?;
-                // An empty text is one, and not none: it has an object without bytes.
-                let place = self.heap.insert(&mut self.disk, text)?;
-                global::element(out, count_of(length)?, Some(place));
+                let length = from.number()?;
+                if length == Content::NONE {
+                    global::element(out, 0, None);
+                } else {
+                    let length = to_usize(length)?;
+                    // An empty text is one, and not none: it has an object without bytes.
+                    let place = self.heap.insert(&mut self.disk, from.take(length)?)?;
+                    global::element(out, count_of(length)?, Some(place));
+                }
             }
             DType::VarLen { base, .. } => {
                 let count = to_usize(from.number()?)?;
@@ -237,8 +241,8 @@ fn walk(dtype: &DType, from: &mut Reader<'_>, targets: &[(Id, TargetPart)]) -> R
     }
     match dtype {
         DType::VarString { .. } => {
-            let length = to_usize(from.number()?)?;
-            from.take(length).map(|_| ())
+            let length = from.number()?;
+            if length == Content::NONE { Ok(()) } else { from.take(to_usize(length)?).map(|_| ()) }
         }
         DType::VarLen { base, .. } => {
             let count = from.number()?;

@@ -108,7 +108,7 @@ fn object(dtype: &DType, rest: &mut &[u8], depth: u32) -> Result<Json> {
     }
     Ok(match dtype {
         DType::VarString { .. } => {
-            let length = count(rest)?;
+            let length = text_length(rest)?;
             let text = std::str::from_utf8(take(rest, length)?)
                 .map_err(|_| Error::unsupported("text that is not UTF-8 in an attribute of Zarr"))?;
             Json::Text(text.to_owned())
@@ -138,6 +138,17 @@ fn object(dtype: &DType, rest: &mut &[u8], depth: u32) -> Result<Json> {
 pub(super) fn count(rest: &mut &[u8]) -> Result<usize> {
     let bytes = take(rest, 8)?;
     crate::shape::to_usize(bytes.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b)))
+}
+
+/// How many bytes of text come next; of a text that is none there are no bytes.
+fn text_length(rest: &mut &[u8]) -> Result<usize> {
+    match rest.strip_prefix(&Content::NONE.to_le_bytes()) {
+        Some(behind) => {
+            *rest = behind;
+            Ok(0)
+        }
+        None => count(rest),
+    }
 }
 
 pub(super) fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8]> {
