@@ -7,7 +7,7 @@ use crate::variable;
 use bytes::Bytes;
 use hyperslab::array::Fragment;
 use hyperslab::convention::netcdf::{Attribute, Class, NetcdfView, Type, Variable};
-use hyperslab::dtype::{DType, Packing};
+use hyperslab::dtype::{DType, NetcdfType, Packing};
 use hyperslab::model::{Column, Value};
 use hyperslab::shape::{Name, element_count, to_usize};
 use hyperslab::{Address, Error, File, OpenOptions, Result};
@@ -101,7 +101,7 @@ impl NetCdf<'_> {
             Json::text(String::from_utf8_lossy(&bytes))
         };
         let limit = self.options.limits.output;
-        if a.kind == Type::Char && a.name.as_bytes() == b"_FillValue" {
+        if a.kind == Type::Atomic(NetcdfType::Char) && a.name.as_bytes() == b"_FillValue" {
             // The reference takes this one as bytes.
             let value = hex(&a.stored.data);
             return Ok(Map::from([
@@ -110,7 +110,7 @@ impl NetCdf<'_> {
                 ("hex".into(), value.into()),
             ]));
         }
-        if a.kind == Type::Char {
+        if a.kind == Type::Atomic(NetcdfType::Char) {
             return Ok(Map::from([("text".to_string(), Json::List(vec![text(&a.stored.data)]))]));
         }
         if a.kind == Type::String {

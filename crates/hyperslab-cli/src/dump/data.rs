@@ -9,6 +9,7 @@ use crate::variable;
 use bytes::Bytes;
 use hyperslab::convention::netcdf::time::Times;
 use hyperslab::convention::netcdf::{Type, Variable};
+use hyperslab::dtype::NetcdfType;
 use hyperslab::model::{Elements, Value};
 use hyperslab::shape::to_usize;
 use hyperslab::{Error, ErrorKind, Result};
@@ -47,7 +48,8 @@ impl Dump<'_> {
             *first = false;
         }
         let attribute = |key: &str| variable.attributes.iter().find(|a| a.name.as_bytes() == key.as_bytes());
-        let format = attribute("C_format").filter(|a| a.kind == Type::Char && a.length < 100);
+        let format =
+            attribute("C_format").filter(|a| a.kind == Type::Atomic(NetcdfType::Char) && a.length < 100);
         let format = format.map(|a| String::from_utf8_lossy(&a.stored.data).into_owned());
         let own = self.formats.of(variable.kind, format.as_deref());
         let times = self.times(group, variable);
@@ -97,14 +99,14 @@ impl Rows<'_> {
             return elements.value(0).map(Some);
         }
         Ok(match v.kind {
-            Type::Short => Some(Value::Integer(-32767)),
-            Type::Int => Some(Value::Integer(-2147483647)),
-            Type::Float => Some(Value::Single(9.969_21e36)),
-            Type::Double => Some(Value::Double(9.969_209_968_386_869e36)),
-            Type::UShort => Some(Value::Integer(65535)),
-            Type::UInt => Some(Value::Integer(4294967295)),
-            Type::Int64 => Some(Value::Integer(-9223372036854775806)),
-            Type::UInt64 => Some(Value::Integer(18446744073709551614)),
+            Type::Atomic(NetcdfType::Short) => Some(Value::Integer(-32767)),
+            Type::Atomic(NetcdfType::Int) => Some(Value::Integer(-2147483647)),
+            Type::Atomic(NetcdfType::Float) => Some(Value::Single(9.969_21e36)),
+            Type::Atomic(NetcdfType::Double) => Some(Value::Double(9.969_209_968_386_869e36)),
+            Type::Atomic(NetcdfType::UShort) => Some(Value::Integer(65535)),
+            Type::Atomic(NetcdfType::UInt) => Some(Value::Integer(4294967295)),
+            Type::Atomic(NetcdfType::Int64) => Some(Value::Integer(-9223372036854775806)),
+            Type::Atomic(NetcdfType::UInt64) => Some(Value::Integer(18446744073709551614)),
             Type::String => Some(Value::Text(String::new())),
             _ => None,
         })
@@ -131,7 +133,7 @@ impl Rows<'_> {
         };
         let count = to_usize((to - first).saturating_mul(rest) / (size.max(1) as u64))?;
         let part = match self.variable.kind {
-            Type::Char => Part::Text(stored),
+            Type::Atomic(NetcdfType::Char) => Part::Text(stored),
             _ => {
                 let dtype = &self.variable.meta.dtype;
                 let limit = dump.file_limit();
@@ -194,7 +196,7 @@ impl Rows<'_> {
         // Of one axis the row may be longer than a slab.
         let chunked = rank == 1;
         let mut last = Vec::new();
-        if self.variable.kind == Type::Char {
+        if self.variable.kind == Type::Atomic(NetcdfType::Char) {
             let mut text = Vec::new();
             if chunked {
                 let mut at = 0;

@@ -15,7 +15,7 @@ use hyperslab::convention::netcdf::time::Times;
 use hyperslab::convention::netcdf::{
     Attribute, Class, DataModel, Group, NetcdfView, Type, UserType, Variable,
 };
-use hyperslab::dtype::DType;
+use hyperslab::dtype::{DType, NetcdfType};
 use hyperslab::model::Value;
 use hyperslab::shape::Name;
 use hyperslab::{File, OpenOptions};
@@ -375,7 +375,8 @@ impl Dump<'_> {
         };
         let text = |key: &str| {
             let found = variable.attributes.iter().find(|a| a.name.as_bytes() == key.as_bytes())?;
-            matches!(found.kind, Type::Char).then(|| std::str::from_utf8(trimmed(&found.stored.data)).ok())?
+            matches!(found.kind, Type::Atomic(NetcdfType::Char))
+                .then(|| std::str::from_utf8(trimmed(&found.stored.data)).ok())?
         };
         Times::new(text("units")?, text("calendar"), separator)
     }
@@ -463,7 +464,7 @@ impl Dump<'_> {
         if a.length == 0 {
             return Ok(vec![b"\"\"".to_vec()]);
         }
-        if a.kind == Type::Char {
+        if a.kind == Type::Atomic(NetcdfType::Char) {
             return Ok(vec![quoted(&a.stored.data, place)]);
         }
         let limit = self.file_limit();

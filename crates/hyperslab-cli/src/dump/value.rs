@@ -3,7 +3,7 @@
 use super::number::{Conversion, general, with_point};
 use super::text::{Place, quoted};
 use hyperslab::convention::netcdf::{NetcdfView, Type};
-use hyperslab::dtype::{DType, Packing};
+use hyperslab::dtype::{DType, NetcdfType, Packing};
 use hyperslab::model::Value;
 
 /// How numbers are printed.
@@ -43,24 +43,25 @@ impl Formats {
 
     /// The format of a variable's numbers, with `own` as its attribute `C_format`.
     pub(super) fn of(&self, kind: Type, own: Option<&str>) -> Own {
-        let float = matches!(kind, Type::Float | Type::Double);
-        let given = kind == Type::Float && self.single_given || kind == Type::Double && self.double_given;
+        let float = matches!(kind, Type::Atomic(NetcdfType::Float) | Type::Atomic(NetcdfType::Double));
+        let given = kind == Type::Atomic(NetcdfType::Float) && self.single_given
+            || kind == Type::Atomic(NetcdfType::Double) && self.double_given;
         let own = own.and_then(Conversion::parse).filter(|c| !given && c.is_float() == float);
-        let digits = if kind == Type::Float { self.single } else { self.double };
+        let digits = if kind == Type::Atomic(NetcdfType::Float) { self.single } else { self.double };
         own.map_or(Own::Digits(digits), Own::Format)
     }
 
     /// A value of an attribute, with the suffix that tells its type.
     pub(super) fn attribute(&self, kind: Type, value: &Value) -> String {
         let suffix = match kind {
-            Type::Byte => "b",
-            Type::Short => "s",
-            Type::UByte => "UB",
-            Type::UShort => "US",
-            Type::UInt => "U",
-            Type::Int64 => "LL",
-            Type::UInt64 => "ULL",
-            Type::Float => "f",
+            Type::Atomic(NetcdfType::Byte) => "b",
+            Type::Atomic(NetcdfType::Short) => "s",
+            Type::Atomic(NetcdfType::UByte) => "UB",
+            Type::Atomic(NetcdfType::UShort) => "US",
+            Type::Atomic(NetcdfType::UInt) => "U",
+            Type::Atomic(NetcdfType::Int64) => "LL",
+            Type::Atomic(NetcdfType::UInt64) => "ULL",
+            Type::Atomic(NetcdfType::Float) => "f",
             _ => "",
         };
         match value {
@@ -99,7 +100,7 @@ impl Formats {
             (DType::Array { base, dims }, value) => {
                 let mut flat = Vec::new();
                 flatten(value, dims.len(), &mut flat);
-                if matches!(view.type_of(base), Some(Type::Char)) {
+                if matches!(view.type_of(base), Some(Type::Atomic(NetcdfType::Char))) {
                     let text: Vec<u8> = flat.iter().map(|v| character(v)).collect();
                     let length = dims.last().and_then(|&n| usize::try_from(n).ok()).unwrap_or(1).max(1);
                     return braces(text.chunks(length).map(|row| quoted(row, Place::Member)));

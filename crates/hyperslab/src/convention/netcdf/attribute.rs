@@ -1,7 +1,7 @@
 //! Attributes as netCDF has them: a type, and a list of values.
 
 use super::kind::{Type, UserType, converted, presented, type_of, value};
-use crate::dtype::{DType, StringPadding};
+use crate::dtype::{DType, NetcdfType, StringPadding};
 use crate::error::Result;
 use crate::model::{self, AttributeEntry, Dataspace, Elements, Hierarchy};
 use crate::shape::{Name, element_count, to_usize};
@@ -76,8 +76,8 @@ pub(super) fn of(mut stored: model::Attribute, types: &[UserType]) -> Result<Att
         DType::VarString { .. } => (Type::String, count),
         // One string is text; a list of them is a list of strings.
         DType::String { size, .. } => match &stored.space {
-            Dataspace::Null => (Type::Char, 0),
-            Dataspace::Scalar => (Type::Char, *size as u64),
+            Dataspace::Null => (Type::Atomic(NetcdfType::Char), 0),
+            Dataspace::Scalar => (Type::Atomic(NetcdfType::Char), *size as u64),
             Dataspace::Simple { .. } => (Type::String, count),
         },
         dtype => {

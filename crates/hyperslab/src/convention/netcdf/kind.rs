@@ -7,28 +7,8 @@ use crate::shape::Name;
 /// A type of elements or attribute values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// 8-bit signed integer.
-    Byte,
-    /// A byte of text.
-    Char,
-    /// 16-bit signed integer.
-    Short,
-    /// 32-bit signed integer.
-    Int,
-    /// IEEE binary32.
-    Float,
-    /// IEEE binary64.
-    Double,
-    /// 8-bit unsigned integer.
-    UByte,
-    /// 16-bit unsigned integer.
-    UShort,
-    /// 32-bit unsigned integer.
-    UInt,
-    /// 64-bit signed integer.
-    Int64,
-    /// 64-bit unsigned integer.
-    UInt64,
+    /// One that all forms of netCDF have.
+    Atomic(NetcdfType),
     /// Text of any length.
     String,
     /// A user-defined type, as its place in [`NetcdfView::types`](super::NetcdfView::types).
@@ -39,44 +19,9 @@ impl Type {
     /// Its name in CDL; empty for user-defined types.
     pub fn word(self) -> &'static str {
         match self {
+            Type::Atomic(atomic) => atomic.word(),
             Type::String => "string",
-            other => other.atomic().map_or("", NetcdfType::word),
-        }
-    }
-
-    /// The same among the types that all forms of netCDF have.
-    fn atomic(self) -> Option<NetcdfType> {
-        Some(match self {
-            Type::Byte => NetcdfType::Byte,
-            Type::Char => NetcdfType::Char,
-            Type::Short => NetcdfType::Short,
-            Type::Int => NetcdfType::Int,
-            Type::Float => NetcdfType::Float,
-            Type::Double => NetcdfType::Double,
-            Type::UByte => NetcdfType::UByte,
-            Type::UShort => NetcdfType::UShort,
-            Type::UInt => NetcdfType::UInt,
-            Type::Int64 => NetcdfType::Int64,
-            Type::UInt64 => NetcdfType::UInt64,
-            Type::String | Type::User(_) => return None,
-        })
-    }
-}
-
-impl From<NetcdfType> for Type {
-    fn from(atomic: NetcdfType) -> Type {
-        match atomic {
-            NetcdfType::Byte => Type::Byte,
-            NetcdfType::Char => Type::Char,
-            NetcdfType::Short => Type::Short,
-            NetcdfType::Int => Type::Int,
-            NetcdfType::Float => Type::Float,
-            NetcdfType::Double => Type::Double,
-            NetcdfType::UByte => Type::UByte,
-            NetcdfType::UShort => Type::UShort,
-            NetcdfType::UInt => Type::UInt,
-            NetcdfType::Int64 => Type::Int64,
-            NetcdfType::UInt64 => Type::UInt64,
+            Type::User(_) => "",
         }
     }
 }
@@ -125,7 +70,7 @@ pub(super) fn type_of(dtype: &DType, types: &[UserType]) -> Option<Type> {
     match dtype {
         DType::Integer(t) => integer(t),
         DType::Float(t) => float(t),
-        DType::String { size: 1, .. } => Some(Type::Char),
+        DType::String { size: 1, .. } => Some(Type::Atomic(NetcdfType::Char)),
         DType::String { .. } | DType::VarString { .. } => Some(Type::String),
         dtype => types.iter().position(|t| same(&t.dtype, dtype, 0)).map(Type::User),
     }
@@ -134,8 +79,8 @@ pub(super) fn type_of(dtype: &DType, types: &[UserType]) -> Option<Type> {
 /// The smallest type that holds all values of a floating-point layout.
 fn float(t: &FloatType) -> Option<Type> {
     match (t.mantissa_size, t.exponent_size) {
-        (0..=23, 0..=8) => Some(Type::Float),
-        (0..=52, 0..=11) => Some(Type::Double),
+        (0..=23, 0..=8) => Some(Type::Atomic(NetcdfType::Float)),
+        (0..=52, 0..=11) => Some(Type::Atomic(NetcdfType::Double)),
         _ => None,
     }
 }
@@ -146,14 +91,14 @@ pub(super) fn presented(dtype: &DType) -> Option<DType> {
     let known = |order| if order == ByteOrder::Big { ByteOrder::Big } else { ByteOrder::Little };
     match dtype {
         DType::Float(t) if !(t.is_ieee() && t.size >= 4) => {
-            let size = if float(t)? == Type::Float { 4 } else { 8 };
+            let size = if float(t)? == Type::Atomic(NetcdfType::Float) { 4 } else { 8 };
             FloatType::ieee(size, known(t.order)).map(DType::Float)
         }
         DType::Integer(t) if t.size > 8 => {
             let size = match integer(t)? {
-                Type::Byte | Type::UByte => 1,
-                Type::Short | Type::UShort => 2,
-                Type::Int | Type::UInt => 4,
+                Type::Atomic(NetcdfType::Byte) | Type::Atomic(NetcdfType::UByte) => 1,
+                Type::Atomic(NetcdfType::Short) | Type::Atomic(NetcdfType::UShort) => 2,
+                Type::Atomic(NetcdfType::Int) | Type::Atomic(NetcdfType::UInt) => 4,
                 _ => 8,
             };
             Some(DType::Integer(IntegerType::new(size, known(t.order), t.signed)))
@@ -168,7 +113,7 @@ pub(super) fn converted(stored: &[u8], from: &DType, to: &DType) -> Result<Vec<u
 }
 
 fn integer(t: &IntegerType) -> Option<Type> {
-    NetcdfType::of_integer(t.precision, t.signed).map(Type::from)
+    NetcdfType::of_integer(t.precision, t.signed).map(Type::Atomic)
 }
 
 /// The value of a stored whole integer.
@@ -233,7 +178,8 @@ fn same(a: &DType, b: &DType, depth: u32) -> bool {
 
 /// The fill value of a type where no one set another, as one stored element.
 pub(super) fn default_fill(dtype: &DType, kind: Type) -> Vec<u8> {
-    let mut bytes: Vec<u8> = kind.atomic().map_or(&[][..], NetcdfType::fill).iter().rev().copied().collect();
+    let fill = if let Type::Atomic(atomic) = kind { atomic.fill() } else { &[] };
+    let mut bytes: Vec<u8> = fill.iter().rev().copied().collect();
     let size = dtype.size();
     // An integer of an odd size is as long as it is, with the sign of the fill value.
     let sign = if bytes.len() < size && bytes.last().is_some_and(|&b| b >= 0x80) { 0xff } else { 0 };

@@ -515,10 +515,21 @@ impl Maker<'_> {
             None if types::atomic(&planned.dtype).is_some() => {
                 (default.clone(), FillSpec::Value(Content::Fixed(default.into())))
             }
+            // Without one a variable of netCDF-4 is taken for one whose elements are not defined.
+            None if self.format == Format::NetCdf4 => {
+                let mut zero = Vec::new();
+                types::zero_into(&planned.dtype, &self.source.limits, 0, &mut zero)?;
+                let content = match planned.dtype.is_fixed() {
+                    true => Content::Fixed(zero.into()),
+                    false => Content::Objects { elements: vec![zero.into()], targets: Vec::new() },
+                };
+                (default, FillSpec::Value(content))
+            }
             None => (default, FillSpec::Default),
         };
         let zeros = fill.iter().all(|&b| b == 0);
-        let is_known = classic || spec != FillSpec::Default || zeros;
+        let own_known = own.is_some() || types::atomic(&planned.dtype).is_some();
+        let is_known = classic || own_known || zeros;
         let axes = axes(planned, self.dimensions);
         let dims: Vec<u64> = axes.iter().map(|axis| axis.length).collect();
         let max = axes.iter().map(|axis| (!axis.unlimited).then_some(axis.length)).collect();

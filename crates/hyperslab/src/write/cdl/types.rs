@@ -114,6 +114,25 @@ pub(super) fn fill_into(dtype: &DType, limits: &Limits, depth: u32, out: &mut Ve
     Ok(())
 }
 
+/// An element of which every bit is 0: what netCDF-C lets a file say of those that nobody wrote, where the type is not atomic.
+pub(super) fn zero_into(dtype: &DType, limits: &Limits, depth: u32, out: &mut Vec<u8>) -> Result<()> {
+    limits.check_depth("types of CDL", depth)?;
+    match dtype {
+        fixed if fixed.is_fixed() => out.resize(out.len().saturating_add(fixed.size()), 0),
+        DType::Compound { fields, .. } => {
+            fields.iter().try_for_each(|f| zero_into(&f.dtype, limits, depth + 1, out))?;
+        }
+        DType::Array { base, dims } => {
+            for _ in 0..element_count(dims)? {
+                zero_into(base, limits, depth + 1, out)?;
+            }
+        }
+        // No bytes, no items.
+        _ => out.extend_from_slice(&[0; 8]),
+    }
+    Ok(())
+}
+
 /// A number, given most significant byte first, as it is stored.
 fn number_into(dtype: &DType, big: &[u8], out: &mut Vec<u8>) {
     let little = match dtype {

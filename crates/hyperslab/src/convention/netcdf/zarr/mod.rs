@@ -18,7 +18,7 @@ mod attribute;
 mod tests;
 
 use super::kind::Type;
-use crate::dtype::{ByteOrder, CharSet, DType, IntegerType, StringPadding};
+use crate::dtype::{ByteOrder, CharSet, DType, IntegerType, NetcdfType, StringPadding};
 use crate::error::Result;
 use crate::json::{Json, wrong_member};
 use crate::model::{ArrayMeta, AttributeEntry, Dataspace, Dimension, Documents, Hierarchy, NodeId};
@@ -240,17 +240,17 @@ impl Zarr {
         match &meta.dtype {
             dtype if dtype.is_bool() => {
                 meta.dtype = DType::Integer(IntegerType::new(1, ByteOrder::Little, false));
-                Some(Type::UByte)
+                Some(Type::Atomic(NetcdfType::UByte))
             }
             DType::Integer(t) if t.size == 1 && alias == Some("char") => {
                 meta.dtype = character();
-                Some(Type::Char)
+                Some(Type::Atomic(NetcdfType::Char))
             }
             DType::String { size: 1, .. }
                 if alias == Some("char") || code == ">S1" || code.ends_with("U1") =>
             {
                 meta.dtype = character();
-                Some(Type::Char)
+                Some(Type::Atomic(NetcdfType::Char))
             }
             DType::String { .. } | DType::Utf32 { .. } | DType::VarString { .. } => Some(Type::String),
             _ => None,

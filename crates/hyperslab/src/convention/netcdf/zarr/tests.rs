@@ -1,7 +1,7 @@
 use super::super::tests::text;
 use super::super::{NetcdfView, Outlook, Type};
 use super::attribute;
-use crate::dtype::DType;
+use crate::dtype::{DType, NetcdfType};
 use crate::error::Result;
 use crate::format;
 use crate::json::Json;
@@ -332,7 +332,7 @@ fn many_attributes_need_no_more_reads_than_one() {
         let view = NetcdfView::open(hierarchy, &limits, &outlook).unwrap();
         let root = view.root().unwrap();
         assert_eq!((root.attributes.len(), root.variables[0].attributes.len()), (count, count));
-        assert!(root.attributes.iter().all(|a| a.kind == Type::Short));
+        assert!(root.attributes.iter().all(|a| a.kind == Type::Atomic(NetcdfType::Short)));
         store.1.load(Ordering::Relaxed)
     };
     assert_eq!(reads(1), reads(2000));

@@ -36,6 +36,9 @@ fn alignment(length: u64) -> u64 {
     if length >= LARGE { PAGE } else { 8 }
 }
 
+/// Bytes that a chunk has at least where the array may grow along some axis, as netCDF-C gives records.
+const LEAST: u64 = 4096;
+
 /// Extents of a chunk of about [`CHUNK`] bytes, as square as the array.
 fn auto_chunk(dims: &[u64], max: &[Option<u64>], element: u64) -> Coord {
     // An axis without a length yet is taken for one of moderate length.
@@ -48,6 +51,14 @@ fn auto_chunk(dims: &[u64], max: &[Option<u64>], element: u64) -> Coord {
     while bytes(&chunk) > CHUNK {
         let Some(longest) = chunk.iter_mut().max_by_key(|c| **c).filter(|c| **c > 1) else { break };
         *longest = longest.div_ceil(2);
+    }
+    // What is there now is not what will be.
+    while bytes(&chunk) < LEAST {
+        let may_grow = |at: usize, c: u64| max.get(at).is_some_and(|m| m.is_none_or(|m| c < m));
+        let growing = chunk.iter_mut().enumerate().filter(|(at, c)| may_grow(*at, **c));
+        let Some((at, shortest)) = growing.min_by_key(|(_, c)| **c) else { break };
+        let most = max.get(at).copied().flatten().unwrap_or(u64::MAX);
+        *shortest = shortest.saturating_mul(2).min(most);
     }
     chunk
 }
