@@ -422,7 +422,7 @@ mod tests {
         assert_eq!((stored[0], stored[3], stored[7]), (0, 0, 0));
         let alone = Packing::new(&DType::Integer(odd)).unwrap();
         assert!(alone.unpack(&1024i32.to_le_bytes()).is_err() && alone.unpack(&[0; 5]).is_err());
-        assert_eq!(alone.unpack(&(-1024i32).to_le_bytes()).unwrap(), [0b1_0000, 0, 0]);
+        assert_eq!(alone.unpack(&(-1024i32).to_le_bytes()).unwrap(), [0, 0x10, 0]);
     }
 
     #[test]

@@ -345,7 +345,8 @@ fn another_type_is_converted_when_it_is_needed() {
     assert_eq!(small.ledger().slabs()[1], None);
     assert_eq!(small.read::<i64>(..).unwrap().data, [255, 2, 3, 4, 5, 6]);
     assert!(!small.is_conversion_pending());
-    small.set(1, -5i64).unwrap();
+    assert!(small.set(1, -5i64).is_err());
+    small.set(1, 0i64).unwrap();
     assert_eq!(small.get(..).unwrap().bytes().unwrap(), [255, 0, 3, 4, 5, 6]);
     small.resize(&[9]).unwrap();
     assert_eq!(small.read::<u8>(..).unwrap().data, [255, 0, 3, 4, 5, 6, 0, 0, 0]);
