@@ -38,7 +38,7 @@ ENVIRONMENT = {**os.environ, "HDF5_PLUGIN_PATH": hdf5plugin.PLUGINS_PATH, "HDF5_
 
 def run(*command, cwd=None):
     """What a program prints, if it is content."""
-    done = subprocess.run(command, capture_output=True, env=ENVIRONMENT, cwd=cwd, timeout=20)
+    done = subprocess.run(command, capture_output=True, env=ENVIRONMENT, cwd=cwd, timeout=300)
     if done.returncode:
         raise RuntimeError(f"exit code {done.returncode}: {done.stderr[-300:].decode(errors='replace').strip()}")
     return done.stdout
