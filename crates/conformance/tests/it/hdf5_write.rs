@@ -90,8 +90,10 @@ fn every_feature_is_written_as_the_library_reads_it() {
                     left_out.iter().for_each(|l| eprintln!("{label}/{name}: left out {l}"));
                     let paths: Vec<String> =
                         left_out.iter().map(|l| l.split(':').next().unwrap_or(l).to_owned()).collect();
-                    // What was never written, others show as whatever was in memory.
-                    let defined = left_out.is_empty() && !name.starts_with("fill_never");
+                    // What was never written, others show as whatever was in memory. A type in a group below is not there yet
+                    // when the array of it is made.
+                    let defined =
+                        left_out.is_empty() && !name.starts_with("fill_never") && name != "committed";
                     // The judges are of HDF5 1.10. A half of the files is enough for every day.
                     if defined && libver != Libver::Latest && (i / libvers.len() % 2 == 0 || thorough()) {
                         judged.add_same(format!("{label}/{name}"), &to, from);
