@@ -7,7 +7,7 @@ use crate::dtype::{
 };
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::model::write::ObjectPath;
+use crate::model::write::{Content, ObjectPath};
 use crate::shape::{Name, element_count, to_usize};
 
 /// Bytes that point to a text or a sequence. A writer puts its own in their place.
@@ -127,6 +127,8 @@ pub(super) fn zero_into(dtype: &DType, limits: &Limits, depth: u32, out: &mut Ve
                 zero_into(base, limits, depth + 1, out)?;
             }
         }
+        // A text that is none, so that all of the compound is zeros in the file.
+        DType::VarString { .. } if depth > 0 => out.extend_from_slice(&Content::NONE.to_le_bytes()),
         // No bytes, no items.
         _ => out.extend_from_slice(&[0; 8]),
     }

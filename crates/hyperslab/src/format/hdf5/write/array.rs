@@ -347,6 +347,13 @@ impl Transaction {
             }
             (Fill::Stored(bytes), _) if dtype.is_fixed() => bytes.clone(),
             (Fill::Stored(bytes), _) if bytes.iter().all(|&b| b == 0) => Bytes::new(),
+            // Nothing of any length is an empty text or no items, wherever it says that it lies.
+            (Fill::Stored(bytes), _)
+                if matches!(dtype, DType::VarString { .. } | DType::VarLen { .. })
+                    && bytes.iter().take(4).all(|&b| b == 0) =>
+            {
+                Bytes::new()
+            }
             (Fill::Stored(_), _) => {
                 return Err(Error::unsupported(
                     "writing chunks of elements of variable length with a fill value",
