@@ -167,7 +167,7 @@ const TEXTS: [(&str, &str, &str); 10] = [
     (
         "netcdf4",
         "-4",
-        "types: compound p { int a ; char n(4) ; double b(2) ; } ; byte enum e {A = 1, B = 2} ; int(*) r ; p(*) ps ; opaque(3) o ;
+        "types: compound p { int a ; char n(4) ; double b(2) ; } ; byte enum e {A = 1, B = 2} ; int(*) r ; opaque(3) o ; p(*) ps ;
          compound out { p i(2) ; r k ; string s ; } ; dimensions: x = 3 ;
          variables: p v(x) ; e w(x) ; w:_FillValue = B ; r q(x) ; o z(x) ; string s(x) ; out y ; ps m(x) ; p v:att = {1, {\"z\"}, {1, 2}} ;
          data: v = {1, {\"ab\"}, {1, 2}} ; w = A, _, B ; q = {1}, {}, {2, 3} ; z = 0x010203, 0x00, 0xAABB ; s = \"a\", \"\", \"b\" ;
