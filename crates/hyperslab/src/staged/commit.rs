@@ -1,7 +1,7 @@
 //! What a writer takes: the list of changes, and the commit of staged chunks to a new base slab.
 
 use super::StagedArray;
-use super::cells::{Cells, View, copy};
+use super::cells::{Cells, Kind, View, copy};
 use super::hash::{Digest, UNKNOWN};
 use super::ledger::{ChunkMap, Edit, Ledger};
 use super::plan::{BoxCopy, ChangedChunk, ChangesPlan, CommitPlan};
@@ -11,7 +11,9 @@ use super::transfer::box_loops;
 use super::values::Block;
 use crate::array::Array;
 use crate::error::{Error, Result};
-use crate::shape::{Coord, element_count};
+use crate::model::write::Content;
+use crate::shape::{Coord, byte_count, element_count};
+use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -143,6 +145,33 @@ impl NewChunk<'_> {
     pub fn data(&self) -> Result<Block> {
         self.staged.block(self.copy.from, &self.copy.from_at, self.extent)
     }
+
+    /// Its elements for a writer. Those of a fixed type that lie in one piece are not copied.
+    pub(crate) fn content(&self) -> Result<Content> {
+        self.staged.content(self.copy.from, &self.copy.from_at, self.extent)
+    }
+}
+
+/// Elements that a writer and an array share.
+struct Shared(Arc<Cells>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        match &*self.0 {
+            Cells::Fixed { bytes, .. } => bytes,
+            Cells::Objects(_) => &[],
+        }
+    }
+}
+
+/// Whether the elements of a box follow one another in memory.
+fn in_one_piece(extent: &[u64], strides: &[usize]) -> bool {
+    let mut run = 1;
+    extent.iter().zip(strides).rev().all(|(&n, &stride)| {
+        let follows = n == 1 || stride as u64 == run;
+        run = run.saturating_mul(n);
+        follows
+    })
 }
 
 /// A new base slab to be made: all chunks that a commit stores.
@@ -264,6 +293,32 @@ impl StagedArray {
         let view: View<'_> = source.view();
         copy(view, memory.place(at)?, &mut cells.view_mut(), 0, &loops)?;
         Ok(Block { shape: extent.to_vec(), dtype: self.dtype.clone(), cells })
+    }
+
+    fn content(&self, slab: u32, at: &Coord, extent: &[u64]) -> Result<Content> {
+        if let Slab::Memory(memory) = self.slab(slab)?
+            && let Kind::Fixed(size) = self.kind
+            && in_one_piece(extent, memory.steps(extent.len()))
+        {
+            let from = memory.place(at)?.checked_mul(size);
+            let length = byte_count(extent, size)?;
+            let end = from.and_then(|from| from.checked_add(usize::try_from(length).ok()?));
+            let all = Bytes::from_owner(Shared(self.buffer(memory.buffer)?.cells()?));
+            if let (Some(from), Some(end)) = (from, end)
+                && end <= all.len()
+            {
+                return Ok(Content::Fixed(all.slice(from..end)));
+            }
+        }
+        Ok(match self.block(slab, at, extent)?.cells {
+            Cells::Fixed { bytes, .. } => Content::Fixed(bytes.into()),
+            Cells::Objects(elements) => Content::Objects { elements, targets: Vec::new() },
+        })
+    }
+
+    /// The new base slab of a commit, for a writer that has no more use for this array; `None` if nothing is stored anew.
+    pub(crate) fn new_slab<'a>(&'a self, plan: &'a CommitPlan) -> Option<NewSlab<'a>> {
+        plan.appended.as_deref().map(|shape| NewSlab { staged: self, plan, shape })
     }
 
     /// What a commit would do. Every staged chunk has to be [hashed](StagedArray::hash) before.

@@ -2,7 +2,7 @@
 
 use super::survey::{self, Kept};
 use super::upkeep::{Scope, Upkeep};
-use super::{FIRST, FOREBEARS, Timestamp, Version, Versions};
+use super::{FIRST, Timestamp, Version, Versions};
 use crate::array::{Address, OpenOptions, near};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::write::Change;
@@ -58,7 +58,7 @@ impl Upkeep {
             Error::new(ErrorKind::Corrupt, text)
         };
         let ancestor = |mut name: String| {
-            for _ in 0..FOREBEARS {
+            for _ in 0..=parents.len() {
                 match parents.get(name.as_str()) {
                     // From nothing.
                     Some(&"") => name = FIRST.to_owned(),

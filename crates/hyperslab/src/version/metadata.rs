@@ -2,7 +2,7 @@
 
 use super::log;
 use super::stage::spec;
-use super::store::{self, fill, mappings, padded, signed};
+use super::store::{self, fill, padded, signed};
 use super::survey::{self, Map};
 use super::table::{self, Row};
 use super::upkeep::{Upkeep, stacked};
@@ -224,7 +224,7 @@ impl Stack {
         }
         let source = format!("/{}", self.data.to_string().trim_start_matches('/'));
         let made = ArraySpec {
-            layout: LayoutSpec::Virtual(mappings(&map.dims, &chunk, &slots, &source)),
+            layout: LayoutSpec::Stacked { source: source.as_str().into(), chunk: chunk.clone(), slots },
             fill: fill(&self.meta),
             ..ArraySpec::simple(self.meta.dtype.clone(), &map.dims)
         };

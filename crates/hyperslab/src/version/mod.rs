@@ -46,9 +46,6 @@ const FIRST: &str = "__first_version__";
 /// The layout that is written today.
 const NEWEST: i128 = 4;
 
-/// Versions of one parent that are walked back, before the parents are taken for a circle.
-const FOREBEARS: usize = 1 << 20;
-
 /// The versions of what lies in one group of a file. Cheap to clone; may be used from any number of threads at once.
 ///
 /// Nothing is read in advance: opening costs the same with ten versions and with thousands.
@@ -198,7 +195,8 @@ impl Versions {
             Some(text) => text.to_owned(),
             None => return Err(self.corrupt("its current_version is no text")),
         };
-        for _ in 0..FOREBEARS {
+        let mut seen = HashSet::new();
+        while seen.insert(name.clone()) {
             if name == FIRST {
                 return Ok(None);
             }
@@ -210,7 +208,7 @@ impl Versions {
                 None => name = found.parent,
             }
         }
-        Err(self.corrupt("its versions come from each other in a circle"))
+        Err(self.circle())
     }
 
     /// The version with this name. One that was not committed counts as not there.
@@ -233,7 +231,11 @@ impl Versions {
         let current = self.current()?;
         let mut version = current
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no version of {} yet", self.place)))?;
+        let mut seen = HashSet::new();
         for step in 0..back {
+            if !seen.insert(version.name.clone()) {
+                return Err(self.circle());
+            }
             let Some(parent) = &version.parent else {
                 let text = format!("no version {back} before the current one: there are {step}");
                 return Err(Error::new(ErrorKind::NotFound, text));
@@ -265,17 +267,18 @@ impl Versions {
     pub fn list(&self, order: Order) -> Result<Vec<Version>> {
         if order == Order::Graph {
             let mut versions = Vec::new();
+            let mut seen = HashSet::new();
             let mut next = self.current()?;
             while let Some(version) = next {
+                if !seen.insert(version.name.clone()) {
+                    return Err(self.circle());
+                }
                 // A parent that was deleted by hand ends the line.
                 next = match &version.parent {
                     Some(name) => self.find(name)?.and_then(|found| found.version),
                     None => None,
                 };
                 versions.push(version);
-                if versions.len() > FOREBEARS {
-                    return Err(self.corrupt("its versions come from each other in a circle"));
-                }
             }
             return Ok(versions);
         }
@@ -377,6 +380,10 @@ impl Versions {
             node: node.clone(),
         };
         Ok(Some(Found { parent, node, version: Some(version) }))
+    }
+
+    fn circle(&self) -> Error {
+        self.corrupt("its versions come from each other in a circle")
     }
 
     fn corrupt(&self, what: impl std::fmt::Display) -> Error {

@@ -2,11 +2,11 @@
 
 use super::store::{self, Store};
 use super::view::{OF_VERSION, View};
-use super::{FIRST, Timestamp, Version, Versions};
+use super::{FIRST, Timestamp, Version};
 use crate::array::{Address, File, Item, OpenOptions};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::model::write::{ArraySpec, AttributeSpec, Change, Committed, Content, ObjectPath};
-use crate::model::{ArrayMeta, Attribute, ChunkGrid, Elements, NodeKind};
+use crate::model::{ArrayMeta, Attribute, ChunkGrid, Elements, NodeId, NodeKind};
 use crate::shape::{Name, element_count, to_usize};
 use crate::source::write::WriteOptions;
 use crate::staged::{StagedArray, Values};
@@ -34,6 +34,8 @@ pub struct Stage {
     parent: Option<Version>,
     time: Option<Timestamp>,
     make_current: bool,
+    /// The parent, to be read.
+    before: Option<(File, View)>,
     /// By path, so that a group comes before what is in it.
     objects: BTreeMap<ObjectPath, Object>,
     /// Those of the version itself, which no other one gets from it.
@@ -49,6 +51,8 @@ struct Object {
 #[derive(Debug)]
 enum Body {
     Group,
+    /// An array that is as in the parent, attributes and all, and was not looked at.
+    Kept(NodeId),
     Array(Box<Staged>),
 }
 
@@ -106,52 +110,66 @@ pub fn stage(
         parent,
         time: None,
         make_current: true,
+        before: None,
         objects: BTreeMap::new(),
         attributes: BTreeMap::new(),
     };
     if let (Some(versions), Some(parent)) = (&versions, &stage.parent) {
-        stage.objects = objects(versions, parent).context(|| format!("version {}", parent.name))?;
+        let file = versions.file(parent);
+        let inner = versions.file.hierarchy().clone();
+        let view = View::new(inner, parent.node.clone(), versions.raws.clone());
+        stage.objects = objects(&file).context(|| format!("version {}", parent.name))?;
+        stage.before = Some((file, view));
     }
     Ok(stage)
 }
 
-/// All objects of a version.
-fn objects(versions: &Versions, version: &Version) -> Result<BTreeMap<ObjectPath, Object>> {
-    let file = versions.file(version);
-    let view = View::new(versions.file.hierarchy().clone(), version.node.clone(), versions.raws.clone());
+/// All objects of a version. Arrays are found, and not read.
+fn objects(file: &File) -> Result<BTreeMap<ObjectPath, Object>> {
     let mut objects = BTreeMap::new();
     for entry in file.walk() {
         let path = ObjectPath::parse(&entry.path)?;
         if path.is_root() {
             continue;
         }
-        let (node, body) = match entry.item {
+        let object = match entry.item {
             Item::Group(group, links) => {
                 links?;
-                (group.node().clone(), Body::Group)
+                Object { attributes: attributes(file, group.node(), &path)?, body: Body::Group }
             }
             Item::Object(node, NodeKind::Array) => {
-                let Some((meta, map, raw)) = view.map(&node)? else {
-                    let text = format!("{path}, which is no map of chunks, in a new version");
-                    return Err(Error::unsupported(text));
-                };
-                let filters = raw.meta().filters.clone();
-                let grid = ChunkGrid::Regular(raw.meta().chunk_shape().to_vec());
-                let meta = ArrayMeta { grid, filters, ..meta };
-                (node, Body::Array(Box::new(Staged { meta, slots: map.slots, array: None })))
+                Object { attributes: BTreeMap::new(), body: Body::Kept(node) }
             }
             _ => return Err(Error::unsupported(format!("{path}, a link or a datatype, in a new version"))),
         };
-        let mut attributes = BTreeMap::new();
-        for attribute in file.hierarchy().attributes(&node)? {
-            let attribute = attribute.map_err(|(_, e)| e)?;
-            let spec =
-                spec(&file, &attribute).context(|| format!("attribute {} of {path}", attribute.name))?;
-            attributes.insert(attribute.name, spec);
-        }
-        objects.insert(path, Object { attributes, body });
+        objects.insert(path, object);
     }
     Ok(objects)
+}
+
+fn attributes(file: &File, node: &NodeId, path: &ObjectPath) -> Result<BTreeMap<Name, AttributeSpec>> {
+    let mut attributes = BTreeMap::new();
+    for attribute in file.hierarchy().attributes(node)? {
+        let attribute = attribute.map_err(|(_, e)| e)?;
+        let spec = spec(file, &attribute).context(|| format!("attribute {} of {path}", attribute.name))?;
+        attributes.insert(attribute.name, spec);
+    }
+    Ok(attributes)
+}
+
+/// Looks at an array of the parent, if that was not done yet.
+fn load(object: &mut Object, before: Option<&(File, View)>, path: &ObjectPath) -> Result<()> {
+    let (Body::Kept(node), Some((file, view))) = (&object.body, before) else { return Ok(()) };
+    let Some((meta, map, raw)) = view.map(node)? else {
+        return Err(Error::unsupported(format!("{path}, which is no map of chunks, in a new version")));
+    };
+    let filters = raw.meta().filters.clone();
+    let grid = ChunkGrid::Regular(raw.meta().chunk_shape().to_vec());
+    let meta = ArrayMeta { grid, filters, ..meta };
+    let attributes = attributes(file, node, path)?;
+    let body = Body::Array(Box::new(Staged { meta, slots: map.slots, array: None }));
+    *object = Object { attributes, body };
+    Ok(())
 }
 
 /// An attribute as it is written again.
@@ -192,13 +210,16 @@ impl Stage {
 
     /// The paths of its arrays.
     pub fn arrays(&self) -> impl Iterator<Item = String> {
-        let arrays = self.objects.iter().filter(|(_, object)| matches!(object.body, Body::Array(_)));
+        let arrays = self.objects.iter().filter(|(_, object)| !matches!(object.body, Body::Group));
         arrays.map(|(path, _)| path.to_string())
     }
 
     /// An array of it, to be read, changed and resized.
     pub fn array(&mut self, path: &str) -> Result<&mut StagedArray> {
         let at = ObjectPath::parse(path)?;
+        if let Some(object) = self.objects.get_mut(&at) {
+            load(object, self.before.as_ref(), &at)?;
+        }
         let Some(Object { body: Body::Array(staged), .. }) = self.objects.get_mut(&at) else {
             return Err(Error::new(ErrorKind::NotFound, format!("no array {path} in version {}", self.name)));
         };
@@ -293,6 +314,7 @@ impl Stage {
         }
         let missing = self.missing(path);
         let object = self.objects.get_mut(&at).ok_or(missing)?;
+        load(object, self.before.as_ref(), &at)?;
         if matches!(object.body, Body::Array(_)) && matches!(name, "raw_data" | "chunks") {
             return Err(Error::invalid(format!(
                 "the layout of versions needs the attribute {name} for itself"
@@ -308,7 +330,11 @@ impl Stage {
         let missing = self.missing(path);
         let attributes = match at.is_root() {
             true => &mut self.attributes,
-            false => &mut self.objects.get_mut(&at).ok_or(missing)?.attributes,
+            false => {
+                let object = self.objects.get_mut(&at).ok_or(missing)?;
+                load(object, self.before.as_ref(), &at)?;
+                &mut object.attributes
+            }
         };
         match attributes.remove(&Name::from(name)) {
             Some(_) => Ok(()),
@@ -338,8 +364,10 @@ impl Stage {
             let body = match opened {
                 crate::Object::Group(_) => Body::Group,
                 crate::Object::Array(array) => {
-                    let old = self.objects.get(&path).map(|object| &object.body);
-                    let old = match old {
+                    if let Some(object) = self.objects.get_mut(&path) {
+                        load(object, self.before.as_ref(), &path)?;
+                    }
+                    let old = match self.objects.get(&path).map(|object| &object.body) {
                         Some(Body::Array(staged)) => Some(&**staged),
                         _ => None,
                     };
@@ -366,7 +394,20 @@ impl Stage {
         transaction.apply(Change::CreateGroup { path: at.clone() }).context(frame)?;
         for (path, object) in &mut self.objects {
             let here: ObjectPath = at.names().iter().chain(path.names()).cloned().collect();
+            if let (Body::Kept(_), Some(parent)) = (&object.body, &self.parent) {
+                // As it is, byte by byte; what cannot be copied so is written anew.
+                let from = store.versions().join(parent.name.as_str());
+                let from = from.names().iter().chain(path.names()).cloned().collect();
+                match transaction.apply(Change::CopyObject { from, to: here.clone() }) {
+                    Ok(()) => continue,
+                    Err(e) if e.kind() == ErrorKind::Unsupported => {
+                        load(object, self.before.as_ref(), path).context(frame)?;
+                    }
+                    Err(e) => return Err(e.context(format!("object {path}")).context(frame())),
+                }
+            }
             match &mut object.body {
+                Body::Kept(_) => Err(Error::invalid("an array of no parent")),
                 Body::Group => transaction.apply(Change::CreateGroup { path: here.clone() }),
                 Body::Array(staged) => store.write(transaction, path, &here, staged.as_parts()),
             }
@@ -407,7 +448,7 @@ impl Stage {
         }
         let mut group = ObjectPath::root();
         for name in at.names() {
-            if let Some(Object { body: Body::Array(_), .. }) = self.objects.get(&group) {
+            if let Some(Object { body: Body::Array(_) | Body::Kept(_), .. }) = self.objects.get(&group) {
                 return Err(Error::invalid(format!("{group} is an array, and holds no {path}")));
             }
             group = group.join(name.clone());

@@ -10,9 +10,9 @@ use crate::exec::encode::{ChunkData, NewChunk};
 use crate::model::write::{
     ArraySpec, AttributeSpec, Change, Content, FillSpec, FillTime, LayoutSpec, ObjectPath,
 };
-use crate::model::{ArrayMeta, ChunkGrid, Dataspace, FillValue, Layout, SpaceSelection, VirtualMapping};
+use crate::model::{ArrayMeta, ChunkGrid, Dataspace, FillValue, Layout};
 use crate::shape::{Coord, to_usize};
-use crate::staged::{BaseSlab, Block, ChunkMap, Digest, StagedArray, Values};
+use crate::staged::{BaseSlab, Block, ChunkMap, Digest, NewSlab, StagedArray, Values};
 use crate::write::{Transaction, content_of};
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -38,14 +38,6 @@ pub(super) struct Parts<'a> {
     pub(super) meta: &'a ArrayMeta,
     pub(super) slots: &'a [(u64, u64)],
     pub(super) array: Option<&'a mut StagedArray>,
-}
-
-/// A chunk to be stacked.
-struct Stacked {
-    digest: Digest,
-    /// Rows of it that are within the array.
-    height: u64,
-    content: Content,
 }
 
 impl Store {
@@ -246,17 +238,10 @@ impl Store {
             None => (meta.space.dims().to_vec(), slots.to_vec()),
             Some(array) => {
                 let stacked = raw.as_ref().map_or(Ok(0), |raw| self.end(path, raw))?;
-                let mut new = Vec::new();
-                let plan = array.commit_with(|slab| {
-                    for chunk in slab.chunks() {
-                        let height = chunk.extent.first().copied().unwrap_or(1);
-                        let content = padded(chunk.data()?, meta)?;
-                        new.push(Stacked { digest: chunk.hash, height, content });
-                    }
-                    slab.in_memory()
-                })?;
-                self.append(transaction, path, meta, raw.as_ref(), stacked, new)?;
-                let map = array.ledger().map();
+                array.hash()?;
+                let plan = array.commit_plan()?;
+                self.append(transaction, path, meta, raw.as_ref(), stacked, array.new_slab(&plan))?;
+                let map = plan.ledger().map();
                 let places = map.slab_indices().iter().zip(map.slab_offsets()).enumerate();
                 let first_new = plan.new_slab().map(|_| plan.ledger().base_count() as u32);
                 let slot = |(number, (&slab, &offset)): (usize, (&u32, &u64))| {
@@ -267,12 +252,8 @@ impl Store {
             }
         };
         let source = group.join("raw_data").to_string();
-        let mappings = mappings(&dims, chunk, &slots, &source);
-        let spec = ArraySpec {
-            layout: LayoutSpec::Virtual(mappings),
-            fill: fill(meta),
-            ..ArraySpec::simple(meta.dtype.clone(), &dims)
-        };
+        let layout = LayoutSpec::Stacked { source: source.as_str().into(), chunk: chunk.to_vec(), slots };
+        let spec = ArraySpec { layout, fill: fill(meta), ..ArraySpec::simple(meta.dtype.clone(), &dims) };
         transaction.apply(Change::CreateArray { path: here.clone(), spec: Box::new(spec) })?;
         let here = here.to_string();
         transaction.set_attribute(&here, "raw_data", source.as_str())?;
@@ -287,7 +268,7 @@ impl Store {
         meta: &ArrayMeta,
         raw: Option<&Array>,
         stacked: u64,
-        new: Vec<Stacked>,
+        new: Option<NewSlab<'_>>,
     ) -> Result<()> {
         let group = self.group_of(path);
         let (data, table) = (group.join("raw_data"), group.join("hash_table"));
@@ -296,33 +277,33 @@ impl Store {
         if raw.is_none() {
             self.make_groups(transaction, &group)?;
             create(transaction, &data, &table, meta)?;
-        } else if new.is_empty() {
-            return Ok(());
         }
+        let Some(new) = new else { return Ok(()) };
         let rows = match raw {
             Some(_) => self.rows(&self.before.array(&table.to_string())?)?,
             None => 0,
         };
-        let count = new.len() as u64;
-        if count == 0 {
-            return Ok(());
-        }
-        let end = stacked.checked_add(count).and_then(|n| n.checked_mul(height));
-        let end = end.ok_or_else(|| Error::invalid("more rows of chunks than 2^64"))?;
-        let shape: Vec<u64> = std::iter::once(end).chain(chunk.iter().skip(1).copied()).collect();
-        transaction.apply(Change::Resize { array: data.clone(), shape })?;
-        let mut entries = Vec::with_capacity(new.len() * ROW);
-        for (at, chunk) in new.iter().enumerate() {
-            let start = (stacked + at as u64) * height;
-            chunk.digest.iter().for_each(|part| entries.extend_from_slice(&part.to_ne_bytes()));
+        let mut entries = Vec::new();
+        let mut end = stacked;
+        for new in new.chunks() {
+            let start = end.checked_mul(height).filter(|start| *start <= u64::MAX - height);
+            let start = start.ok_or_else(|| Error::invalid("more rows of chunks than 2^64"))?;
+            new.hash.iter().for_each(|part| entries.extend_from_slice(&part.to_ne_bytes()));
             entries.extend_from_slice(&start.to_le_bytes());
-            entries.extend_from_slice(&(start + chunk.height).to_le_bytes());
+            entries.extend_from_slice(&(start + new.extent.first().copied().unwrap_or(1)).to_le_bytes());
+            end += 1;
         }
+        let count = end - stacked;
+        let shape: Vec<u64> = std::iter::once(end * height).chain(chunk.iter().skip(1).copied()).collect();
+        transaction.apply(Change::Resize { array: data.clone(), shape })?;
         let rank = chunk.len();
-        let mut chunks = new.into_iter().enumerate().map(|(at, chunk)| {
-            let slot = stacked + at as u64;
+        let mut chunks = (stacked..).zip(new.chunks()).map(|(slot, new)| {
             let coord: Coord = (0..rank).map(|axis| if axis == 0 { slot } else { 0 }).collect();
-            Ok(NewChunk { coord, data: ChunkData::Elements(chunk.content) })
+            let content = match new.extent == chunk {
+                true => new.content()?,
+                false => padded(new.data()?, meta)?,
+            };
+            Ok(NewChunk { coord, data: ChunkData::Elements(content) })
         });
         transaction.write_chunks(&data, &mut chunks)?;
         let mut all = Vec::new();
@@ -482,45 +463,6 @@ pub(super) fn padded(block: Block, meta: &ArrayMeta) -> Result<Content> {
     let corner: Vec<String> = block.shape().iter().map(|n| format!("0:{n}")).collect();
     whole.set(corner.join(", ").as_str(), &block)?;
     Ok(content_of(whole.get(..)?))
-}
-
-/// One mapping for each stored chunk, in C order of chunks.
-pub(super) fn mappings(
-    dims: &[u64],
-    chunk: &[u64],
-    slots: &[(u64, u64)],
-    source: &str,
-) -> Vec<VirtualMapping> {
-    let block = |low: Coord, extent: &Coord| {
-        let high = low.iter().zip(extent).map(|(l, n)| l.saturating_add(n.saturating_sub(1))).collect();
-        SpaceSelection::Blocks(vec![(low, high)])
-    };
-    let mapping = |&(number, slot): &(u64, u64)| {
-        let mut rest = number;
-        let mut low: Coord = dims
-            .iter()
-            .zip(chunk)
-            .rev()
-            .map(|(&dim, &chunk)| {
-                let count = dim.div_ceil(chunk.max(1)).max(1);
-                let at = rest % count * chunk;
-                rest /= count;
-                at
-            })
-            .collect();
-        low.reverse();
-        let sides = low.iter().zip(dims.iter().zip(chunk));
-        let extent: Coord = sides.map(|(low, (&dim, &chunk))| chunk.min(dim.saturating_sub(*low))).collect();
-        let from =
-            chunk.iter().enumerate().map(|(axis, &n)| if axis == 0 { slot.saturating_mul(n) } else { 0 });
-        VirtualMapping {
-            file: ".".into(),
-            dataset: source.into(),
-            source_selection: block(from.collect(), &extent),
-            selection: block(low, &extent),
-        }
-    };
-    slots.iter().map(mapping).collect()
 }
 
 pub(super) fn signed(chunk: &[u64]) -> Vec<i64> {

@@ -99,3 +99,87 @@ fn a_time_has_one_text() {
         assert_eq!(Timestamp::parse(none).unwrap(), None, "{none}");
     }
 }
+
+#[test]
+fn what_a_new_version_leaves_alone_is_copied_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("versions.h5");
+    std::fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/versions.h5"), &path).unwrap();
+    let (open, write) = (crate::OpenOptions::default(), crate::source::write::WriteOptions::default());
+    let mut edit = crate::write::edit(path.as_path(), &open, &write).unwrap();
+    for gone in ["outside", "lost"] {
+        let path = crate::model::write::ObjectPath::parse(&format!("_version_data/versions/second/{gone}"));
+        edit.apply(crate::model::write::Change::Delete { path: path.unwrap() }).unwrap();
+    }
+    edit.commit().unwrap();
+    let mut next = stage(path.as_path(), "/", "third", &Parent::Current, &open, &write).unwrap();
+    // What is no map of chunks can be left alone, and not be changed.
+    assert_eq!(next.array("merged").map(|_| ()).unwrap_err().kind(), ErrorKind::Unsupported);
+    next.set_attribute("x", "units", "m").unwrap();
+    next.commit().unwrap();
+    let versions = Versions::open_at(&crate::open(path.as_path()).unwrap(), "/").unwrap();
+    for (path, wanted) in [
+        ("/merged", [1, 2, 3, 4, 5]),
+        ("/half", [0, 2, 3, 4, 5]),
+        ("/twice", [3, 4, 0, 0, 0]),
+        ("/unsorted", [1, 2, 3, 4, 5]),
+        ("/x", [1, 2, 9, 4, 5]),
+    ] {
+        assert_eq!(elements(&versions, "third", path), wanted, "{path}");
+    }
+    let third = versions.file(&versions.get("third").unwrap());
+    let units = third.array("x").unwrap().attributes().unwrap().into_iter().map(|a| a.unwrap().name);
+    assert_eq!(units.map(|name| name.to_string()).collect::<Vec<_>>(), ["units"]);
+}
+
+#[test]
+fn every_data_version_is_read() {
+    for data_version in 1..=3 {
+        let versions = Versions::open(&file(&format!("versions_{data_version}.h5"))).unwrap();
+        assert_eq!(versions.data_version(), data_version);
+        assert_eq!(versions.list(Order::Graph).unwrap().len(), 3);
+        let first: Vec<i32> = (0..23).map(|i| i % 5).collect();
+        let mut second = first.clone();
+        second[3..9].fill(7);
+        let third = second[..12].to_vec();
+        second.resize(30, -1);
+        for (name, wanted) in [("r1", first), ("r2", second), ("r3", third)] {
+            let version = versions.file(&versions.get(name).unwrap());
+            let x = version.array("x").unwrap();
+            assert!(matches!(x.storage(), crate::model::Storage::Chunks(_)));
+            assert_eq!(x.read::<i32>(..).unwrap().data, wanted, "{data_version} {name}");
+            let y = version.array("deep/y").unwrap().read::<f64>(..).unwrap().data;
+            let changed = |i: usize| name != "r1" && i / 5 == 1;
+            let plain = |i: usize| if changed(i) { 7.5 } else { (i / 5 + i % 5) as f64 };
+            assert_eq!(y, (0..30).map(plain).collect::<Vec<_>>(), "{data_version} {name}");
+            let texts = version.array("t").map(|t| t.read_strings(..).unwrap());
+            match name {
+                "r1" => assert_eq!(texts.unwrap(), ["a", "bc", "", "é", "bc"]),
+                "r2" => assert_eq!(texts.unwrap(), ["a", "new", "", "é", "bc"]),
+                _ => assert_eq!(texts.unwrap_err().kind(), ErrorKind::NotFound),
+            }
+        }
+    }
+}
+
+#[test]
+fn versions_that_come_from_each_other_are_no_endless_walk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("versions.h5");
+    std::fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/versions.h5"), &path).unwrap();
+    let (open, write) = (crate::OpenOptions::default(), crate::source::write::WriteOptions::default());
+    let turn = |name: &str, parent: &str| {
+        let mut edit = crate::write::edit(path.as_path(), &open, &write).unwrap();
+        edit.set_attribute(&format!("/_version_data/versions/{name}"), "prev_version", parent).unwrap();
+        edit.commit().unwrap();
+        Versions::open_at(&crate::open(path.as_path()).unwrap(), "/").unwrap()
+    };
+    let versions = turn("first", "second");
+    assert_eq!(versions.list(Order::Graph).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(versions.back(u64::MAX).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(versions.list(Order::Time).unwrap().len(), 2);
+    assert_eq!(elements(&versions, "second", "/x"), [1, 2, 9, 4, 5]);
+    // The one that was not committed, and is current.
+    let versions = turn("dead", "dead");
+    assert_eq!(versions.current().unwrap_err().kind(), ErrorKind::Corrupt);
+}

@@ -160,6 +160,15 @@ pub enum LayoutSpec {
     },
     /// Made of other arrays.
     Virtual(Vec<VirtualMapping>),
+    /// Made of whole chunks of one array of the same file, stacked there along the first axis, each by a mapping of its own.
+    Stacked {
+        /// The path of that array.
+        source: Name,
+        /// Its chunk.
+        chunk: Vec<u64>,
+        /// The number of a chunk in C order of the grid, and that of the chunk in the stack; ascending.
+        slots: Vec<(u64, u64)>,
+    },
     /// In other files.
     External(Vec<ExternalRun>),
 }

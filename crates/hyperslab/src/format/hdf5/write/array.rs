@@ -272,7 +272,7 @@ impl Transaction {
                 Err(Error::unsupported("shards in HDF5").hint("chunks of this size are stored one by one"))
             }
             LayoutSpec::Chunked { chunk, .. } => chunked(chunk.as_slice().into()),
-            LayoutSpec::Virtual(mappings) => {
+            LayoutSpec::Virtual(_) | LayoutSpec::Stacked { .. } => {
                 if !spec.filters.is_empty() {
                     return Err(Error::unsupported("filters on a virtual dataset"));
                 }
@@ -280,8 +280,16 @@ impl Transaction {
                 if self.options.libver == super::Libver::V18 {
                     return Err(Error::unsupported("virtual datasets in files for HDF5 1.8"));
                 }
-                let block = super::selection::mappings(mappings, self.disk.sizes())?;
-                Ok(Storage::Virtual(if mappings.is_empty() { Vec::new() } else { block }))
+                let sizes = self.disk.sizes();
+                Ok(Storage::Virtual(match &spec.layout {
+                    LayoutSpec::Virtual(mappings) if !mappings.is_empty() => {
+                        super::selection::mappings(mappings, sizes)?
+                    }
+                    LayoutSpec::Stacked { source, chunk, slots } if !slots.is_empty() => {
+                        super::selection::stacked(dims, chunk, source, slots, sizes)?
+                    }
+                    _ => Vec::new(),
+                }))
             }
             LayoutSpec::External(runs) => {
                 if !spec.filters.is_empty() {

@@ -4,7 +4,7 @@ use super::encoder::Encoder;
 use crate::error::{Error, Result};
 use crate::format::hdf5::parse::Sizes;
 use crate::model::{Hyperslab, SpaceSelection, VirtualMapping};
-use crate::shape::Coord;
+use crate::shape::{Coord, Name, element_count};
 
 /// Blocks that a regular selection is written out as, at most, for libraries that know no other form.
 const MAX_BLOCKS: u64 = 1 << 20;
@@ -109,6 +109,81 @@ pub(super) fn mappings(mappings: &[VirtualMapping], sizes: Sizes) -> Result<Vec<
         }
         encode(&mut out, &mapping.source_selection, false)?;
         encode(&mut out, &mapping.selection, false)?;
+    }
+    out.checksum();
+    Ok(out.finish())
+}
+
+/// The same for whole chunks stacked in one array of the file: see [`LayoutSpec::Stacked`]. Mappings are of one size, and are
+/// put together in one pass.
+///
+/// [`LayoutSpec::Stacked`]: crate::model::write::LayoutSpec::Stacked
+pub(super) fn stacked(
+    dims: &[u64],
+    chunk: &[u64],
+    source: &Name,
+    slots: &[(u64, u64)],
+    sizes: Sizes,
+) -> Result<Vec<u8>> {
+    let rank = dims.len();
+    if chunk.len() != rank || chunk.contains(&0) || rank == 0 {
+        return Err(Error::invalid(format!("stacked chunks of {chunk:?} for extents of {dims:?}")));
+    }
+    if source.as_bytes().contains(&0) {
+        return Err(Error::unsupported("a source of a virtual dataset with a NUL in its name"));
+    }
+    let height = chunk.first().copied().unwrap_or(1);
+    let highest = slots.iter().map(|slot| slot.1).max().unwrap_or(0);
+    let rows = highest.checked_add(1).and_then(|n| n.checked_mul(height));
+    let rows = rows.ok_or_else(|| Error::invalid("more rows of chunks than 2^64"))?;
+    // The form with 32 bits, which all libraries with virtual datasets read, as long as it does.
+    let is_wide = dims.iter().chain([&rows]).any(|&n| n > u64::from(u32::MAX));
+    let mut side = Encoder::new(sizes);
+    match is_wide {
+        false => side.u32(2).u32(1).zeros(4).u32((8 + 8 * rank) as u32).u32(rank as u32).u32(1),
+        true => side.u32(2).u32(2).u8(1).u32((4 + 32 * rank) as u32).u32(rank as u32),
+    };
+    let put = |out: &mut Encoder, low: &[u64], extent: &[u64]| {
+        out.put(side.as_bytes());
+        let ends = low.iter().zip(extent);
+        if is_wide {
+            ends.for_each(|(&low, &n)| {
+                out.u64(low).u64(n).u64(1).u64(n);
+            });
+            return;
+        }
+        low.iter().for_each(|&low| {
+            out.u32(low as u32);
+        });
+        ends.for_each(|(&low, &n)| {
+            out.u32((low + n - 1) as u32);
+        });
+    };
+    let grid: Coord = dims.iter().zip(chunk).map(|(&dim, &chunk)| dim.div_ceil(chunk)).collect();
+    let count = element_count(&grid)?;
+    let zeros = Coord::from_elem(0, rank);
+    let [mut low, mut extent, mut from] = std::array::from_fn(|_| zeros.clone());
+    let mut out = Encoder::new(sizes);
+    out.u8(0).length(slots.len() as u64);
+    let mut next = 0;
+    for &(number, slot) in slots {
+        if number >= count || number < next {
+            return Err(Error::invalid(format!("chunk {number} of {count}, out of order")));
+        }
+        next = number + 1;
+        let mut rest = number;
+        let sides = low.iter_mut().zip(&mut extent).zip(grid.iter().zip(dims).zip(chunk));
+        for ((low, extent), ((&count, &dim), &chunk)) in sides.rev() {
+            *low = rest % count * chunk;
+            *extent = chunk.min(dim - *low);
+            rest /= count;
+        }
+        if let Some(from) = from.first_mut() {
+            *from = slot * height;
+        }
+        out.c_string(b".").c_string(source.as_bytes());
+        put(&mut out, &from, &extent);
+        put(&mut out, &low, &extent);
     }
     out.checksum();
     Ok(out.finish())

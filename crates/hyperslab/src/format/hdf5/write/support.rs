@@ -60,7 +60,7 @@ impl Transaction {
             LayoutSpec::Chunked { shard: Some(_), .. } => {
                 Ok(Support::Mapped("chunks, each stored on its own, without shards".into()))
             }
-            LayoutSpec::Virtual(_) if self.options.libver == Libver::V18 => {
+            LayoutSpec::Virtual(_) | LayoutSpec::Stacked { .. } if self.options.libver == Libver::V18 => {
                 Ok(Support::Dropped("HDF5 1.8 has no virtual datasets".into()))
             }
             _ => Ok(Support::Kept),

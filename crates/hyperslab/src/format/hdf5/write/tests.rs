@@ -476,3 +476,39 @@ fn what_cannot_be_written_is_refused_when_it_is_said() {
     assert_eq!(delete.map_err(kind), Err(InvalidArgument));
     Box::new(w).commit().unwrap();
 }
+
+#[test]
+fn stacked_chunks_are_mapped_one_by_one() {
+    use crate::model::{SpaceSelection, VirtualMapping};
+    let sizes = Sizes { offset: 8, length: 8 };
+    let block = |low: &[u64], high: &[u64]| SpaceSelection::Blocks(vec![(low.into(), high.into())]);
+    let mapping = |from: SpaceSelection, to| VirtualMapping {
+        file: ".".into(),
+        dataset: "/x/raw_data".into(),
+        source_selection: from,
+        selection: to,
+    };
+    // 5x7 in chunks of 2x3: the second, the last but one, and the last chunk.
+    let wanted = [
+        mapping(block(&[8, 0], &[9, 2]), block(&[0, 3], &[1, 5])),
+        mapping(block(&[0, 0], &[0, 2]), block(&[4, 3], &[4, 5])),
+        mapping(block(&[2, 0], &[2, 0]), block(&[4, 6], &[4, 6])),
+    ];
+    let source = Name::from("/x/raw_data");
+    let slots = [(1, 4), (7, 0), (8, 1)];
+    let found = selection::stacked(&[5, 7], &[2, 3], &source, &slots, sizes).unwrap();
+    assert_eq!(found, selection::mappings(&wanted, sizes).unwrap());
+    for wrong in [vec![(9, 0)], vec![(1, 0), (1, 1)], vec![(2, 0), (1, 0)], vec![(0, u64::MAX / 2)]] {
+        assert!(selection::stacked(&[5, 7], &[2, 3], &source, &wrong, sizes).is_err(), "{wrong:?}");
+    }
+    // Rows beyond 32 bits: what is written is what is read.
+    let length = 1u64 << 33;
+    let slots = vec![(0, 5), ((length >> 20) - 1, length >> 20)];
+    let layout = LayoutSpec::Stacked { source: "/raw".into(), chunk: vec![1 << 20], slots: slots.clone() };
+    let (_, file) = written(Hdf5Options::default(), |w| {
+        let spec = ArraySpec { layout: layout.clone(), ..ArraySpec::new(i32le(), fixed(&[length])) };
+        w.apply(Change::CreateArray { path: path("a"), spec: Box::new(spec) }).unwrap();
+    });
+    let found = file.stacked(&at(&*file, "a"), &mut |_| Ok(Some(vec![1 << 20]))).unwrap().unwrap();
+    assert_eq!((found.source, found.slots), (Some(Name::from("/raw")), slots));
+}

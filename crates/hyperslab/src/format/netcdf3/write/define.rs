@@ -224,7 +224,9 @@ fn array(spec: &ArraySpec, version: Version) -> Refused<Support> {
     let own = fill(spec, stored)?;
     let mut words: Vec<&str> = Vec::new();
     match &spec.layout {
-        LayoutSpec::Virtual(_) => return Err("a virtual array in netCDF-3".into()),
+        LayoutSpec::Virtual(_) | LayoutSpec::Stacked { .. } => {
+            return Err("a virtual array in netCDF-3".into());
+        }
         LayoutSpec::External(_) => return Err("data in other files in netCDF-3".into()),
         LayoutSpec::Chunked { .. } => words.push("without chunks"),
         _ => {}

@@ -232,7 +232,9 @@ fn chunks(
         LayoutSpec::Auto | LayoutSpec::Compact | LayoutSpec::Contiguous => {
             Ok((chosen(shape, max, dtype.size().max(1) as u64), None))
         }
-        LayoutSpec::Virtual(_) => Err(Error::unsupported("virtual datasets in Zarr")),
+        LayoutSpec::Virtual(_) | LayoutSpec::Stacked { .. } => {
+            Err(Error::unsupported("virtual datasets in Zarr"))
+        }
         LayoutSpec::External(_) => Err(Error::unsupported("elements in other files in Zarr")),
     }
 }
