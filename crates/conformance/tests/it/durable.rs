@@ -194,7 +194,7 @@ fn full_disk(folder: &Path) -> Vec<String> {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             drop(full);
             std::fs::remove_file(&ballast).expect("it is removed");
-            if output.status.code() != Some(2) || !said.contains("make room") {
+            if output.status.code() != Some(2) || !said.contains("No space left") {
                 wrong.push(format!("{words:?}: {}: {said}", output.status));
             }
             if contents(&file) != before || std::fs::read_dir(folder).expect("a folder").count() != names {

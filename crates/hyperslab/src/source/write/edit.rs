@@ -411,8 +411,13 @@ impl Edit {
     fn start(&self) -> Result<Writing> {
         let path = journal::path_of(&self.path);
         let failed = |e| {
-            Error::io(format!("cannot make {}", path.display()), e)
-                .hint("edits need the right to make files in the folder of the file")
+            let e = Error::io(format!("cannot make {}", path.display()), e);
+            match e.kind() {
+                ErrorKind::Permission => {
+                    e.hint("edits need the right to make files in the folder of the file")
+                }
+                _ => e,
+            }
         };
         let mut first = vec![0; self.protected.min(PAGE) as usize];
         self.disk_read(0, &mut first)?;

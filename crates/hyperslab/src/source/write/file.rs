@@ -151,7 +151,10 @@ impl WriteFile {
         let Err(e) = done else { return Ok(()) };
         state.failed = true;
         match state.roll_back() {
-            Ok(()) => Err(e.hint(format!("{} is as it was", self.path.display()))),
+            Ok(()) => {
+                let next = e.next_step().map_or_else(String::new, |next| format!("; {next}"));
+                Err(e.hint(format!("{} is as it was{next}", self.path.display())))
+            }
             Err(second) => Err(
                 e.hint(format!("{second}; {} will be brought back by its next opener", self.path.display()))
             ),
