@@ -3,6 +3,7 @@
 mod hdf5_reader_peer;
 mod inflate;
 mod ours;
+mod rechunk;
 mod rust_hdf5_peer;
 mod staged;
 mod versions;
@@ -60,6 +61,9 @@ fn main() -> ExitCode {
         ["run", "staged"] => staged::run(repetitions() as usize),
         ["run", "versions", only @ ..] => versions::run(folder(), repetitions() as usize, only),
         ["run", only @ ..] => run(only),
+        ["run", "rechunk"] => rechunk::run(&folder(), "1"),
+        ["run", "rechunk", gib] => rechunk::run(&folder(), gib),
+        ["rechunk", source, target] => rechunk::work(source, target),
         ["write", workload, folder, repetitions] => {
             write::work(workload, Path::new(folder), repetitions, false)
         }

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Makes a codec from the client data of an HDF5 filter.
 pub type Bind = fn(parameters: &[u32], context: &BindContext) -> Result<Arc<dyn Codec>>;
@@ -21,19 +21,25 @@ pub type BindJson = fn(configuration: &Json, context: &BindContext) -> Result<Ar
 /// The default knows every codec of this crate.
 #[derive(Clone)]
 pub struct Registry {
-    hdf5: BTreeMap<u16, Bind>,
-    zarr: BTreeMap<&'static str, BindJson>,
+    hdf5: Arc<BTreeMap<u16, Bind>>,
+    zarr: Arc<BTreeMap<&'static str, BindJson>>,
 }
 
 impl Default for Registry {
     fn default() -> Self {
-        let known = SPELLINGS.iter();
-        let mut hdf5: BTreeMap<u16, Bind> =
-            known.clone().filter_map(|s| s.hdf5.map(|h| (h.number, h.bind))).collect();
-        // What they round before encoding needs nothing when it is decoded.
-        hdf5.extend(quantize::HDF5_IDS.map(|id| (id, quantize::bind as Bind)));
-        let zarr = known.filter_map(|s| s.json.map(|bind| (s.id, bind))).collect();
-        Registry { hdf5, zarr }
+        // Made once: every array of a new file asks for it.
+        static ALL: OnceLock<Registry> = OnceLock::new();
+        let all = || {
+            let known = SPELLINGS.iter();
+            let mut hdf5: BTreeMap<u16, Bind> =
+                known.clone().filter_map(|s| s.hdf5.map(|h| (h.number, h.bind))).collect();
+            // What they round before encoding needs nothing when it is decoded.
+            hdf5.extend(quantize::HDF5_IDS.map(|id| (id, quantize::bind as Bind)));
+            let zarr: BTreeMap<&'static str, BindJson> =
+                known.filter_map(|s| s.json.map(|bind| (s.id, bind))).collect();
+            Registry { hdf5: hdf5.into(), zarr: zarr.into() }
+        };
+        ALL.get_or_init(all).clone()
     }
 }
 
@@ -46,20 +52,20 @@ impl fmt::Debug for Registry {
 impl Registry {
     /// A registry that knows no codec.
     pub fn empty() -> Self {
-        Registry { hdf5: BTreeMap::new(), zarr: BTreeMap::new() }
+        Registry { hdf5: Arc::default(), zarr: Arc::default() }
     }
 
     /// Adds or replaces the codec of an HDF5 filter number.
     #[must_use]
     pub fn with_hdf5(mut self, id: u16, bind: Bind) -> Self {
-        self.hdf5.insert(id, bind);
+        Arc::make_mut(&mut self.hdf5).insert(id, bind);
         self
     }
 
     /// Adds or replaces the codec of a Zarr name or id.
     #[must_use]
     pub fn with_zarr(mut self, name: &'static str, bind: BindJson) -> Self {
-        self.zarr.insert(name, bind);
+        Arc::make_mut(&mut self.zarr).insert(name, bind);
         self
     }
 

@@ -7,11 +7,11 @@ use crate::array::{Array, ReadOptions};
 use crate::codec::Scratch;
 use crate::dtype::DType;
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::exec::encode::{ChunkData, EncodeStats, NewChunk};
+use crate::exec::encode::{ChunkData, EncodeStats, Later, NewChunk};
 use crate::model::write::{Content, Losses, ObjectPath, WriteLayout};
 use crate::model::{ChunkGrid, ChunkRef, FillValue, NodeId, Storage};
 use crate::select::{Region, Selector};
-use crate::shape::{Coord, element_count, runs, to_usize};
+use crate::shape::{Coord, byte_count, element_count, runs, to_usize};
 use crate::source::store::{Get, Store};
 use crate::source::{ByteRange, Source};
 use crate::write::{Fit, Format, Transaction};
@@ -274,7 +274,7 @@ struct Tiles<'a> {
     /// First element of the next tile; `None` behind the last.
     next: Option<Coord>,
     /// The tile that is open: its start, its elements and their extents.
-    open: Option<(Coord, Option<Held>)>,
+    open: Option<(Coord, Option<Arc<Held>>)>,
     coords: VecDeque<Coord>,
 }
 
@@ -294,7 +294,7 @@ impl<'a> Tiles<'a> {
             .collect();
         self.next = step(&start, &self.tile, &self.layout.shape);
         self.coords = coords_in(self.layout, &start, &extent).into();
-        self.open = Some((start.clone(), self.reader.read_box(&start, &extent)?));
+        self.open = Some((start.clone(), self.reader.read_box(&start, &extent)?.map(Arc::new)));
         Ok(true)
     }
 }
@@ -345,7 +345,10 @@ impl Iterator for Tiles<'_> {
         loop {
             if let Some(coord) = self.coords.pop_front() {
                 let (start, held) = self.open.as_ref()?;
-                match cut(self.layout, &coord, start, held.as_ref()) {
+                if let Some(chunk) = held.as_ref().and_then(|held| later(self.layout, &coord, start, held)) {
+                    return Some(Ok(chunk));
+                }
+                match cut(self.layout, &coord, start, held.as_deref()) {
                     Ok(Some(chunk)) => return Some(Ok(chunk)),
                     Ok(None) => continue,
                     Err(e) => return Some(Err(e)),
@@ -360,6 +363,42 @@ impl Iterator for Tiles<'_> {
             }
         }
     }
+}
+
+/// The chunk at `coord`, if all of it is in a box of elements of a fixed type that begins at `start`: it is cut out when it
+/// is encoded.
+fn later(layout: &WriteLayout, coord: &Coord, start: &[u64], held: &Arc<Held>) -> Option<NewChunk<'static>> {
+    let valid = layout.valid_of(coord);
+    let at = layout.start_of(coord);
+    let offset: Coord = at.iter().zip(start).map(|(a, s)| a.saturating_sub(*s)).collect();
+    let mut sides = offset.iter().zip(&valid).zip(&held.1);
+    if !layout.dtype.is_fixed() || !sides.all(|((o, v), extent)| o.saturating_add(*v) <= *extent) {
+        return None;
+    }
+    let (held, size) = (held.clone(), layout.dtype.size());
+    let gather = move |out: &mut Vec<u8>| {
+        let (Content::Fixed(bytes), extents) = &*held else { return Err(outside()) };
+        append(bytes, size, extents, &offset, &valid, out)
+    };
+    Some(NewChunk { coord: coord.clone(), data: ChunkData::Later(Later::new(gather)) })
+}
+
+/// Appends the elements of a box, which begins at `offset` in one of these extents.
+pub(super) fn append(
+    bytes: &[u8],
+    size: usize,
+    extents: &[u64],
+    offset: &[u64],
+    count: &[u64],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    out.reserve_exact(to_usize(byte_count(count, size)?)?);
+    for (from, _, run) in runs(extents, offset, count, count)? {
+        let from = from.saturating_mul(size);
+        let run = bytes.get(from..from.saturating_add(run.saturating_mul(size)));
+        out.extend_from_slice(run.ok_or_else(outside)?);
+    }
+    Ok(())
 }
 
 /// The chunk at `coord`, of elements of a box that begins at `start`; `None` if there is nothing of it and it need not be

@@ -1,15 +1,16 @@
 //! Chunks by way of a file: where no part of an array that fits into memory is made of whole chunks both there and here,
 //! elements go to a file in the order in which they are wanted, and each stored chunk is decoded once.
 
-use super::data::{Reader, coords_in, cut, step};
+use super::data::{Reader, append, coords_in, cut, step};
 use crate::error::{Error, Result};
-use crate::exec::encode::NewChunk;
+use crate::exec::encode::{ChunkData, Later, NewChunk};
 use crate::model::write::{Content, WriteLayout};
 use crate::shape::{Coord, byte_count, element_count, runs, to_usize};
 use crate::source::write::{Disk, DiskFile, LocalDisk};
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -151,7 +152,7 @@ fn all(layout: &WriteLayout) -> VecDeque<Coord> {
 /// The chunks of an array, from a file in which they lie one after the other.
 pub(super) struct Scatter<'a> {
     layout: &'a WriteLayout,
-    scratch: Scratch,
+    scratch: Arc<Scratch>,
     coords: VecDeque<Coord>,
     shape: Vec<u64>,
     bytes: u64,
@@ -165,18 +166,23 @@ impl<'a> Scatter<'a> {
         stored: &[u64],
         budget: u64,
     ) -> Result<Scatter<'a>> {
-        let scratch = Scratch::create(&reader.scratch())?;
+        let scratch = Arc::new(Scratch::create(&reader.scratch())?);
         let size = layout.dtype.size();
         let bytes = byte_count(&layout.chunk, size)?;
         let grid = layout.grid();
+        let mut gathered = Vec::new();
         each_meeting(reader, layout, stored, budget, &mut |meeting| {
             let Content::Fixed(elements) = meeting.content else {
                 return Err(Error::invalid("elements that are not fixed"));
             };
             let base = number(meeting.coord, &grid).saturating_mul(bytes);
             let inner = number(&meeting.within, &layout.chunk);
-            for (from, to, run) in runs(meeting.extents, &meeting.offset, &layout.chunk, &meeting.count)? {
-                let piece = elements.get(from * size..(from + run) * size);
+            // Put together first: what lies together in the chunk is written at once.
+            gathered.clear();
+            append(elements, size, meeting.extents, &meeting.offset, &meeting.count, &mut gathered)?;
+            let zeros: Vec<u64> = meeting.count.iter().map(|_| 0).collect();
+            for (from, to, run) in runs(&meeting.count, &zeros, &layout.chunk, &meeting.count)? {
+                let piece = gathered.get(from * size..(from + run) * size);
                 let piece = piece.ok_or_else(|| Error::invalid("a part that is shorter than its extents"))?;
                 let place = base.saturating_add(inner.saturating_add(to as u64).saturating_mul(size as u64));
                 scratch.write(place, piece)?;
@@ -193,9 +199,19 @@ impl<'a> Scatter<'a> {
         if there.contains(&0) {
             return cut(self.layout, coord, &at, None);
         }
+        let place = number(coord, &self.layout.grid()).saturating_mul(self.bytes);
+        if there == self.layout.chunk && there == self.layout.valid_of(coord).as_slice() {
+            // Read by whoever encodes it.
+            let (scratch, length) = (self.scratch.clone(), to_usize(self.bytes)?);
+            let later = Later::new(move |out| {
+                out.resize(length, 0);
+                scratch.read(place, out)
+            });
+            return Ok(Some(NewChunk { coord: coord.clone(), data: ChunkData::Later(later) }));
+        }
         let mut bytes = vec![0; to_usize(self.bytes)?];
         // What lies behind the last element was never written.
-        self.scratch.read(number(coord, &self.layout.grid()).saturating_mul(self.bytes), &mut bytes)?;
+        self.scratch.read(place, &mut bytes)?;
         if there == self.layout.chunk {
             return cut(self.layout, coord, &at, Some(&(Content::Fixed(bytes.into()), there)));
         }

@@ -46,11 +46,11 @@ pub enum ChunkData<'a> {
 
 /// Elements of a fixed type that are gathered by whoever encodes their chunk, while others gather those of other chunks.
 #[derive(Clone)]
-pub struct Later<'a>(Arc<dyn Fn() -> Result<Bytes> + Send + Sync + 'a>);
+pub struct Later<'a>(Arc<dyn Fn(&mut Vec<u8>) -> Result<()> + Send + Sync + 'a>);
 
 impl<'a> Later<'a> {
-    /// What `gather` gives, which is called once.
-    pub fn new(gather: impl Fn() -> Result<Bytes> + Send + Sync + 'a) -> Self {
+    /// What `gather` puts into the empty buffer that it is given. It is called once.
+    pub fn new(gather: impl Fn(&mut Vec<u8>) -> Result<()> + Send + Sync + 'a) -> Self {
         Later(Arc::new(gather))
     }
 }
@@ -135,6 +135,9 @@ pub fn encode<'a>(
     let layout = writer.layout(array).context(name)?;
     let mut stats = EncodeStats::default();
     let mut before: Vec<EncodedChunk> = Vec::new();
+    let plain = layout.pipeline.is_empty();
+    // Buffers of chunks that are written: memory that the system need not clear again.
+    let spare: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
     let mut more = true;
     let stopped = || options.cancel.as_ref().is_some_and(Cancel::is_cancelled);
     while more || !before.is_empty() {
@@ -148,12 +151,26 @@ pub fn encode<'a>(
         for_each(batch.len() + 1, threads, usize::MAX, Scratch::default, |scratch, number| {
             match number.checked_sub(1).and_then(|i| batch.get(i)) {
                 _ if stopped() => {}
-                Some(slot) => run(slot, &layout, scratch),
+                Some(slot) => run(slot, &layout, scratch, &spare),
                 None => {
                     let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
                     let (writer, chunks, done) = &mut *written;
                     if let Some(chunks) = chunks.take().filter(|chunks| !chunks.is_empty()) {
+                        let kept: Vec<Bytes> =
+                            chunks.iter().filter(|_| plain).filter_map(|c| c.bytes.clone()).collect();
                         *done = writer.write_chunks(array, chunks);
+                        let mut spare = spare.lock().unwrap_or_else(PoisonError::into_inner);
+                        // As much as two batches hold, and no more: not every chunk is gathered.
+                        let mut room = 2 * PLAIN_BATCH;
+                        spare.iter().for_each(|buffer| room = room.saturating_sub(buffer.capacity() as u64));
+                        for mut buffer in kept.into_iter().filter_map(|bytes| bytes.try_into_mut().ok()) {
+                            if room == 0 {
+                                break;
+                            }
+                            room = room.saturating_sub(buffer.capacity() as u64);
+                            buffer.clear();
+                            spare.push(buffer.into());
+                        }
                     }
                 }
             }
@@ -229,65 +246,119 @@ fn take<'a>(
     Ok(batch)
 }
 
-fn run(slot: &Slot<'_>, layout: &WriteLayout, scratch: &mut Scratch) {
+fn run(slot: &Slot<'_>, layout: &WriteLayout, scratch: &mut Scratch, spare: &Mutex<Vec<Vec<u8>>>) {
     // Nobody else takes this slot.
     let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
     let (coord, job, done) = &mut *slot;
     *done = match job.take() {
         Some(Job::Done(chunk)) => Some(Ok(chunk)),
-        Some(Job::Flat(bytes)) => Some(stages(layout, coord, bytes, false, scratch)),
+        Some(Job::Flat(bytes)) => Some(stored(layout, coord, bytes, false, scratch)),
         Some(Job::Elements(bytes)) => Some(elements(layout, coord, bytes, scratch)),
-        Some(Job::Later(length, Later(gather))) => Some(gather().and_then(|bytes| {
-            if bytes.len() as u64 != length || !layout.dtype.is_fixed() {
-                let text = format!("{} bytes for a chunk of {length} of {}", bytes.len(), layout.dtype);
-                return Err(Error::invalid(text));
-            }
-            elements(layout, coord, bytes, scratch)
-        })),
+        Some(Job::Later(length, later)) => {
+            let taken = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let buffer = taken.unwrap_or_else(|| scratch.take());
+            Some(gathered(layout, coord, length, &later, buffer, scratch))
+        }
         None => None,
     };
 }
 
-/// Fills a chunk up at the edge, leaves it out if it is the fill value, and encodes it.
+/// Gathers a chunk into a buffer and encodes it.
+fn gathered(
+    layout: &WriteLayout,
+    coord: &Coord,
+    length: u64,
+    Later(gather): &Later<'_>,
+    mut buffer: Vec<u8>,
+    scratch: &mut Scratch,
+) -> Result<EncodedChunk> {
+    gather(&mut buffer)?;
+    if buffer.len() as u64 != length || !layout.dtype.is_fixed() {
+        let text = format!("{} bytes for a chunk of {length} of {}", buffer.len(), layout.dtype);
+        return Err(Error::invalid(text));
+    }
+    if layout.pipeline.is_empty() {
+        return elements(layout, coord, buffer.into(), scratch);
+    }
+    let done = match completed(layout, coord, &buffer)? {
+        Completed::Skipped => Ok(EncodedChunk { coord: coord.clone(), bytes: None, mask: 0 }),
+        Completed::Whole => stages(layout, coord, &buffer, !layout.cut_edges, scratch),
+        Completed::Padded(bytes) => stages(layout, coord, &bytes, !layout.cut_edges, scratch),
+    };
+    scratch.give(buffer);
+    done
+}
+
+/// Encodes the elements of a chunk within the array.
 fn elements(
     layout: &WriteLayout,
     coord: &Coord,
     bytes: Bytes,
     scratch: &mut Scratch,
 ) -> Result<EncodedChunk> {
-    let size = layout.dtype.size();
+    let bytes = match completed(layout, coord, &bytes)? {
+        Completed::Skipped => return Ok(EncodedChunk { coord: coord.clone(), bytes: None, mask: 0 }),
+        Completed::Whole => bytes,
+        Completed::Padded(bytes) => bytes.into(),
+    };
+    stored(layout, coord, bytes, !layout.cut_edges, scratch)
+}
+
+/// What the elements of a chunk within the array become in front of the pipeline.
+enum Completed {
+    /// They are the fill value and are left out.
+    Skipped,
+    /// They are all of the chunk.
+    Whole,
+    /// These: the chunk is filled up at the edge.
+    Padded(Vec<u8>),
+}
+
+fn completed(layout: &WriteLayout, coord: &Coord, bytes: &[u8]) -> Result<Completed> {
     let zeros;
     let fill = match layout.fill.len() {
         0 => {
-            zeros = vec![0; size];
+            zeros = vec![0; layout.dtype.size()];
             &zeros
         }
         _ => layout.fill.as_ref(),
     };
-    if layout.may_skip_fill && is_only(&bytes, fill) {
-        return Ok(EncodedChunk { coord: coord.clone(), bytes: None, mask: 0 });
+    if layout.may_skip_fill && is_only(bytes, fill) {
+        return Ok(Completed::Skipped);
     }
     let (valid, extent) = (layout.valid_of(coord), layout.extent_of(coord));
-    let bytes = if valid == extent { bytes } else { pad(&bytes, &valid, &extent, fill)?.into() };
-    stages(layout, coord, bytes, !layout.cut_edges, scratch)
+    if valid == extent {
+        return Ok(Completed::Whole);
+    }
+    Ok(Completed::Padded(pad(bytes, &valid, &extent, fill)?))
 }
 
-/// Runs the pipeline. `whole`: the bytes must be those of a whole chunk.
-fn stages(
+/// What is stored of a chunk, of which no copy is made where there is no pipeline.
+fn stored(
     layout: &WriteLayout,
     coord: &Coord,
     bytes: Bytes,
     whole: bool,
     scratch: &mut Scratch,
 ) -> Result<EncodedChunk> {
-    let pipeline = &layout.pipeline;
-    if pipeline.is_empty() {
+    if layout.pipeline.is_empty() {
         return Ok(EncodedChunk { coord: coord.clone(), bytes: Some(bytes), mask: 0 });
     }
+    stages(layout, coord, &bytes, whole, scratch)
+}
+
+/// Runs the pipeline. `whole`: the bytes must be those of a whole chunk.
+fn stages(
+    layout: &WriteLayout,
+    coord: &Coord,
+    bytes: &[u8],
+    whole: bool,
+    scratch: &mut Scratch,
+) -> Result<EncodedChunk> {
     let mut out = scratch.take();
     let mask = match whole {
-        true => pipeline.encode(&bytes, &mut out, scratch)?,
-        false => pipeline.encode_any(&bytes, &mut out, scratch)?,
+        true => layout.pipeline.encode(bytes, &mut out, scratch)?,
+        false => layout.pipeline.encode_any(bytes, &mut out, scratch)?,
     };
     // The buffer, which has room for more, is of use for the next chunk.
     let bytes = Some(Bytes::copy_from_slice(&out));

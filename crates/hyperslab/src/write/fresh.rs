@@ -9,7 +9,6 @@ use crate::model::write::{ObjectPath, WriteLayout};
 use crate::select::{Region, Selection};
 use crate::shape::{Coord, byte_count, runs, to_usize};
 use crate::staged::{StagedArray, Values};
-use bytes::Bytes;
 
 /// Writes values to a selection of the array at `path`, of which nothing was written yet.
 pub(super) fn write(
@@ -31,7 +30,7 @@ pub(super) fn write(
             .into_iter()
             .map(|coord| {
                 let (start, count) = (layout.start_of(&coord), layout.valid_of(&coord));
-                let later = Later::new(move || cut(bytes, size, dims, &start, &count));
+                let later = Later::new(move |out| cut(bytes, size, dims, &start, &count, out));
                 Ok(NewChunk { coord, data: ChunkData::Later(later) })
             });
         return encode(&mut *transaction.writer, path, &mut chunks, &transaction.encode);
@@ -59,13 +58,20 @@ fn stage(layout: &WriteLayout) -> Result<StagedArray> {
     StagedArray::full(&layout.shape, &layout.chunk, dtype, fill)
 }
 
-/// The elements of a box of an array of these extents.
-fn cut(bytes: &[u8], size: usize, dims: &[u64], start: &[u64], count: &[u64]) -> Result<Bytes> {
-    let mut out = Vec::with_capacity(to_usize(byte_count(count, size)?)?);
+/// Appends the elements of a box of an array of these extents.
+fn cut(
+    bytes: &[u8],
+    size: usize,
+    dims: &[u64],
+    start: &[u64],
+    count: &[u64],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    out.reserve_exact(to_usize(byte_count(count, size)?)?);
     for (from, _, run) in runs(dims, start, count, count)? {
         let from = from.saturating_mul(size);
         let part = bytes.get(from..from.saturating_add(run.saturating_mul(size)));
         out.extend_from_slice(part.ok_or_else(|| Error::invalid("fewer elements than their extents say"))?);
     }
-    Ok(out.into())
+    Ok(())
 }

@@ -33,7 +33,7 @@ use crate::source::store::ZipWriter;
 use crate::source::write::{WriteFile, WriteOptions};
 use crate::source::{DirectoryStore, Neighbours, Source};
 use crate::staged::{StagedArray, Values};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What became of the elements of an array in a transaction.
@@ -52,7 +52,7 @@ pub struct Transaction {
     writer: Box<dyn HierarchyWriter>,
     /// The file as it was before; `None` for a new one.
     before: Option<File>,
-    states: BTreeMap<ObjectPath, State>,
+    states: HashMap<ObjectPath, State>,
     encode: EncodeOptions,
 }
 
@@ -65,7 +65,7 @@ pub fn create(address: impl Into<Address>, format: Format, options: &CreateOptio
     Ok(Transaction {
         writer,
         before: None,
-        states: BTreeMap::new(),
+        states: HashMap::new(),
         encode: EncodeOptions {
             threads: options.open.threads,
             cancel: options.open.cancel.clone(),
@@ -82,7 +82,7 @@ pub fn edit(address: impl Into<Address>, options: &OpenOptions, write: &WriteOpt
     Ok(Transaction {
         writer,
         before: Some(File::from_hierarchy(before, name, options)),
-        states: BTreeMap::new(),
+        states: HashMap::new(),
         encode: EncodeOptions { threads: options.threads, cancel: options.cancel.clone(), batch: None },
     })
 }
@@ -144,7 +144,7 @@ impl File {
             cancel: options.open.cancel.clone(),
             batch: options.batch,
         };
-        Ok(Transaction { writer, before: None, states: BTreeMap::new(), encode })
+        Ok(Transaction { writer, before: None, states: HashMap::new(), encode })
     }
 
     /// Begins to edit the Zarr hierarchy in a store of any kind.
@@ -157,7 +157,7 @@ impl File {
         Ok(Transaction {
             writer: Box::new(writer),
             before: Some(File::from_hierarchy(before, name, options)),
-            states: BTreeMap::new(),
+            states: HashMap::new(),
             encode: EncodeOptions { threads: options.threads, cancel: options.cancel.clone(), batch: None },
         })
     }

@@ -67,8 +67,11 @@ pub(super) fn write(
         if !layout.dtype.is_fixed() {
             return Ok(NewChunk { coord, data: ChunkData::Elements(content()?) });
         }
-        let later = Later::new(move || match content()? {
-            Content::Fixed(bytes) => Ok(bytes),
+        let later = Later::new(move |out| match content()? {
+            Content::Fixed(bytes) => {
+                out.extend_from_slice(&bytes);
+                Ok(())
+            }
             Content::Objects { .. } => Err(Error::invalid("elements of variable length for a fixed type")),
         });
         Ok(NewChunk { coord, data: ChunkData::Later(later) })

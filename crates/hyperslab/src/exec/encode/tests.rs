@@ -81,7 +81,10 @@ fn counted(layout: &WriteLayout, fill: u64) -> Vec<Result<NewChunk<'static>>> {
         // Every other one is gathered by whoever encodes it.
         let data = match n % 2 {
             0 => ChunkData::Elements(Content::Fixed(bytes)),
-            _ => ChunkData::Later(Later::new(move || Ok(bytes.clone()))),
+            _ => ChunkData::Later(Later::new(move |out| {
+                out.extend_from_slice(&bytes);
+                Ok(())
+            })),
         };
         Ok(NewChunk { coord, data })
     };
@@ -137,10 +140,13 @@ fn errors_of_chunks_and_of_the_writer_stop_it() {
     let elements = ChunkData::Elements(Content::Fixed(vec![0; 4 * 31].into()));
     let short = vec![Ok(NewChunk { coord: Coord::from_slice(&[0, 0]), data: elements.clone() })];
     assert_eq!(run(&mut keeper, short).kind(), ErrorKind::InvalidArgument);
-    let short = ChunkData::Later(Later::new(|| Ok(Bytes::from_static(&[0; 4]))));
+    let short = ChunkData::Later(Later::new(|out| {
+        out.extend_from_slice(&[0; 4]);
+        Ok(())
+    }));
     let short = vec![Ok(NewChunk { coord: Coord::from_slice(&[0, 0]), data: short })];
     assert_eq!(run(&mut keeper, short).kind(), ErrorKind::InvalidArgument);
-    let failing = ChunkData::Later(Later::new(|| Err(Error::new(ErrorKind::Corrupt, "no elements"))));
+    let failing = ChunkData::Later(Later::new(|_| Err(Error::new(ErrorKind::Corrupt, "no elements"))));
     let failing = vec![Ok(NewChunk { coord: Coord::from_slice(&[0, 0]), data: failing })];
     assert_eq!(run(&mut keeper, failing).kind(), ErrorKind::Corrupt);
     let outside = vec![Ok(NewChunk { coord: Coord::from_slice(&[8, 0]), data: elements })];
