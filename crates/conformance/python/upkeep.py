@@ -1,8 +1,8 @@
 """What versioned-hdf5 does to files with versions, and what h5py sees in them afterwards.
 
 Reads a JSON list of jobs on stdin, [FILE, GROUP, [STEP, ...]], and prints a JSON list with the state of each file after its
-steps. Steps are ["delete", [NAME, ...]], ["rebuild"], ["modify", PATH, {KEYWORD: VALUE}], and ["extend", NAME], which commits
-a version with something new in each array of numbers. FILE is changed.
+steps. Steps are ["delete", [NAME, ...]], ["rebuild"], ["modify", PATH, {KEYWORD: VALUE}], ["extend", NAME], which commits
+a version with something new in each array of numbers, and ["touch", NAME], which does to arrays of any type. FILE is changed.
 """
 
 import hashlib
@@ -28,6 +28,8 @@ def steps(path, place, todo):
                 keywords = dict(step[2])
                 if "chunks" in keywords:
                     keywords["chunks"] = tuple(keywords["chunks"])
+                if keywords.get("dtype") == "O":
+                    keywords["dtype"] = h5py.string_dtype()
                 modify_metadata(VersionedHDF5File(f[place]), step[1], **keywords)
             elif step[0] == "extend":
                 vf = VersionedHDF5File(f[place])
@@ -39,6 +41,19 @@ def steps(path, place, todo):
                         if d.dtype.kind in "if" and d.size:
                             d[tuple(0 for _ in d.shape)] = 99
                             d.resize(tuple(n + 1 for n in d.shape))
+            elif step[0] == "touch":
+                # The last element of each array becomes the first, and a row of fill comes behind it.
+                vf = VersionedHDF5File(f[place])
+                with vf.stage_version(step[1]) as g:
+                    names = []
+                    g.visititems(lambda p, d: names.append(p) if hasattr(d, "shape") else None)
+                    for name in names:
+                        d = g[name]
+                        if not d.size or name == "padded":
+                            continue
+                        last = tuple(n - 1 for n in d.shape)
+                        d[tuple(0 for _ in d.shape)] = d[last]
+                        d.resize((d.shape[0] + 1, *d.shape[1:]))
             else:
                 raise ValueError(step)
 

@@ -203,6 +203,19 @@ fn metadata_changes_as_by_versioned_hdf5() {
             Metadata { chunk: Some(vec![3]), ..Metadata::default() },
             json!({"chunks": [3]}),
         ),
+        (
+            "kinds.h5",
+            "fixed",
+            Metadata {
+                dtype: Some(DType::VarString {
+                    size: 16,
+                    padding: hyperslab::dtype::StringPadding::NullTerminated,
+                    charset: hyperslab::dtype::CharSet::Utf8,
+                }),
+                ..Metadata::default()
+            },
+            json!({"dtype": "O"}),
+        ),
         ("many.h5", "x", Metadata { chunk: Some(vec![16]), ..Metadata::default() }, json!({"chunks": [16]})),
     ];
     let (mut jobs, mut labels) = (Vec::new(), Vec::new());
@@ -291,4 +304,184 @@ fn what_died_in_a_commit_is_written_over() {
     let bytes = text(&version("ours")["arrays"]["x"]["bytes"]).to_owned();
     assert!(bytes[48..].starts_with("0500000000000000"), "{bytes}");
     assert!(text(&version("theirs")["arrays"]["x"]["bytes"])[16..].starts_with(&bytes[16..]));
+}
+
+#[test]
+fn arrays_of_every_type_and_filter_are_extended_alike() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let (mut jobs, mut labels) = (Vec::new(), Vec::new());
+    for name in ["kinds.h5", "kinds_latest.h5", "edges.h5", "edges_v112.h5", "same.h5"] {
+        let case = cases().into_iter().find(|case| case["file"] == name).expect("there is such a case");
+        let place = text(&case["place"]);
+        let (ours, theirs) = (copy(scratch.path(), &case, "ours"), copy(scratch.path(), &case, "theirs"));
+        let (open, write) = (OpenOptions::default(), WriteOptions::default());
+        let mut next =
+            version::stage(ours.as_path(), place, "next", &version::Parent::Current, &open, &write)
+                .expect("it begins");
+        let paths: Vec<String> = next.arrays().collect();
+        assert!(paths.len() > 2, "{name}");
+        for path in &paths {
+            let staged = next.array(path).expect("it is there");
+            let mut shape = staged.shape().to_vec();
+            // What NumPy leaves in the padding of an element that it sets is any bytes.
+            if shape.contains(&0) || path == "/padded" {
+                continue;
+            }
+            let last: Vec<String> = shape.iter().map(|n| (n - 1).to_string()).collect();
+            let first = vec!["0"; shape.len()].join(", ");
+            let value = staged.get(last.join(", ").as_str()).expect("it reads");
+            staged.set(first.as_str(), &value).unwrap_or_else(|e| panic!("{name} {path}: {e}"));
+            shape[0] += 1;
+            staged.resize(&shape).expect("it grows");
+        }
+        next.commit().unwrap_or_else(|e| panic!("{name}: {e}"));
+        jobs.push(json!([ours, place, []]));
+        jobs.push(json!([theirs, place, [["touch", "next"]]]));
+        labels.push(name);
+    }
+    for (pair, label) in told(&jobs).chunks(2).zip(&labels) {
+        let (mut ours, mut theirs) = (contents(&pair[0]), contents(&pair[1]));
+        for state in [&mut ours, &mut theirs] {
+            for version in state["versions"].as_array_mut().expect("a list") {
+                if version["name"] == "next" {
+                    version["time"] = Json::Null;
+                }
+            }
+        }
+        assert_eq!(ours, theirs, "{label}");
+    }
+}
+
+#[test]
+fn old_layouts_become_the_new_one() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let path = scratch.path().join("old.h5");
+    std::fs::copy(tool::root().join("crates/hyperslab/tests/data/versions.h5"), &path).expect("a copy");
+    let (open, write) = (OpenOptions::default(), WriteOptions::default());
+    let refused = |group: &str| {
+        let pick = |_: &Versions| Ok(vec!["first".to_owned()]);
+        version::delete_versions(path.as_path(), Some(group), pick, &open, &write)
+            .map(|_| ())
+            .map_err(|e| e.code())
+    };
+    assert_eq!(refused("/old"), Err("E_UNSUPPORTED"));
+    let read = || -> Vec<Vec<i32>> {
+        let file = hyperslab::open(path.as_path()).expect("it opens");
+        let versions = Versions::open_at(&file, "/old").expect("versions");
+        let list = versions.list(Order::Name).expect("a list");
+        let read = |v| versions.file(v).array("/x").and_then(|x| x.read::<i32>(..)).expect("it reads").data;
+        list.iter().map(read).collect()
+    };
+    let before = read();
+    let upkeep =
+        version::rebuild_hash_tables(path.as_path(), Some("/old"), &open, &write).expect("it is prepared");
+    upkeep.commit().expect("it is committed");
+    assert_eq!(read(), before);
+    // Of what was never committed versioned-hdf5 makes an error.
+    let file = hyperslab::open(path.as_path()).expect("it opens");
+    let begun = Versions::open_at(&file, "/old").and_then(|v| v.uncommitted()).expect("a list");
+    delete(&path, "/old", &begun).expect("it is deleted");
+    assert_eq!(read(), before);
+    let states = told(&[json!([path, "/old", [["extend", "theirs"], ["delete", ["first"]]]])]);
+    assert_eq!((&states[0]["data_version"], &states[0]["current"]), (&json!(4), &json!("theirs")));
+    // Where maps are no whole chunks, it is not known what is used: refused, and nothing has happened.
+    let bytes = std::fs::read(&path).expect("it reads");
+    let all = version::rebuild_hash_tables(path.as_path(), Some("/"), &open, &write);
+    assert_eq!(all.map(|_| ()).map_err(|e| e.code()), Err("E_UNSUPPORTED"));
+    assert_eq!(std::fs::read(&path).expect("it reads"), bytes);
+}
+
+fn rows(path: &Path, array: &str) -> u64 {
+    let file = hyperslab::open(path).expect("it opens");
+    file.array(&format!("/_version_data/{array}/raw_data")).expect("a stack").shape()[0]
+}
+
+#[test]
+fn what_only_the_table_knows_is_not_stored_again() {
+    use hyperslab::dtype::{ByteOrder, DType, FloatType};
+    use hyperslab::model::write::ArraySpec;
+    let scratch = tempfile::tempdir().expect("a folder");
+    let path = scratch.path().join("a.h5");
+    hyperslab::create(path.as_path(), hyperslab::Format::Hdf5, &hyperslab::write::CreateOptions::default())
+        .and_then(|t| t.commit())
+        .expect("a file");
+    let (open, write) = (OpenOptions::default(), WriteOptions::default());
+    let begin = |name: &str| {
+        version::stage(path.as_path(), "/", name, &version::Parent::Current, &open, &write)
+            .expect("it begins")
+    };
+    let double = DType::Float(FloatType::ieee(8, ByteOrder::Little).expect("a float"));
+    let spec = ArraySpec::simple(double, &[4]).with_chunk(&[2]).with_fill(&f64::NAN.to_le_bytes());
+    let mut v = begin("a");
+    v.create_array("x", &spec).expect("it is made");
+    v.set("x", "0:2", &[0.0, 1.0]).expect("it is set");
+    v.commit().expect("it is committed");
+    assert_eq!(rows(&path, "x"), 2, "chunks of the fill value are none");
+    // Zero with a sign is another chunk; NaN with other bits than the fill value, too.
+    let mut v = begin("b");
+    v.set("x", "0", -0.0).expect("it is set");
+    v.set("x", "2:4", &[f64::from_bits(0xfff8_0000_0000_0001); 2]).expect("it is set");
+    v.commit().expect("it is committed");
+    assert_eq!(rows(&path, "x"), 6);
+    let mut v = begin("c");
+    v.set("x", "2:4", f64::NAN).expect("it is set");
+    v.set("x", "0:2", &[5.0, 6.0]).expect("it is set");
+    v.commit().expect("it is committed");
+    assert_eq!(rows(&path, "x"), 8);
+    // Unlinked by hand, its chunk is still in the table.
+    let mut edit = hyperslab::edit(path.as_path(), &open, &write).expect("an edit");
+    let gone = hyperslab::model::write::ObjectPath::parse("/_version_data/versions/a").expect("a path");
+    edit.apply(hyperslab::model::write::Change::Delete { path: gone }).expect("it is removed");
+    edit.commit().expect("it is committed");
+    let mut v = begin("d");
+    v.set("x", "0:2", &[0.0, 1.0]).expect("it is set");
+    v.append("x", &[5.0, 6.0]).expect("it is appended");
+    v.create_group("g/h").expect("a group");
+    v.commit().expect("it is committed");
+    assert_eq!(rows(&path, "x"), 8, "everything was there");
+    let log = Versions::open(&hyperslab::open(path.as_path()).expect("it opens")).and_then(|v| v.log());
+    let log = log.expect("a log");
+    let changed: Vec<&str> = log.last().expect("a version").changed.iter().map(|c| c.path.as_str()).collect();
+    assert_eq!(changed, ["/g", "/g/h", "/x"]);
+    // A version of which nothing came is no hindrance.
+    let report = delete(&path, "/", &["b".to_owned()]).expect("it is deleted");
+    assert_eq!((report.chunks_kept, report.chunks_removed), (2, 2));
+    assert_eq!(rows(&path, "x"), 4);
+    let states = told(&[json!([path, "/", [["extend", "theirs"]]])]);
+    assert_eq!(states[0]["versions"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn other_files_are_taken_as_what_differs() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| scratch.path().join(name).to_str().expect("UTF-8").to_owned();
+    let cdl = "netcdf e { dimensions: t = UNLIMITED ; x = 5 ; variables: float v(t, x) ; v:units = \"m\" ; \
+               int t(t) ; char name(x) ; :title = \"hello\" ; data: v = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 ; t = 1, 2 ; \
+               name = \"abcde\" ; }";
+    std::fs::write(at("e.cdl"), cdl).expect("it is written");
+    std::fs::write(at("none.cdl"), "netcdf none { }").expect("it is written");
+    let ask = |arguments: &[&str]| {
+        let out = tool::ask(arguments).unwrap_or_else(|e| panic!("{arguments:?}: {e}"));
+        String::from_utf8(out).expect("UTF-8")
+    };
+    let kept = at("kept.h5");
+    ask(&["create", &at("none.cdl"), "-o", &kept, "--kind", "hdf5"]);
+    // The same in every format: one version has chunks, the others have the same ones.
+    for (number, kind) in ["netcdf3", "netcdf4", "zarr2", "zarr3", "nczarr", "cdf5"].iter().enumerate() {
+        let other = at(&format!("other{number}.{}", if kind.contains("zarr") { "zarr" } else { "nc" }));
+        ask(&["create", &at("e.cdl"), "-o", &other, "--kind", kind]);
+        ask(&["commit", &kept, kind, "--from", &other]);
+    }
+    let log: Vec<Json> =
+        ask(&["log", "--json", &kept]).lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    assert_eq!(log.len(), 6);
+    for line in log.iter().take(5) {
+        assert_eq!((&line["chunks_new"], &line["arrays"]), (&json!(0), &json!(3)), "{line}");
+    }
+    let versions = Versions::open(&hyperslab::open(kept.as_str()).expect("it opens")).expect("versions");
+    let last = versions.file(&versions.get("cdf5").expect("it is there"));
+    let labels = last.array("/v").and_then(|v| v.attribute("DIMENSION_LABELS")).expect("labels");
+    assert!(format!("{labels:?}").contains("\"t\""), "{labels:?}");
+    let states = told(&[json!([kept, "/", [["extend", "theirs"]]])]);
+    assert_eq!(states[0]["versions"].as_array().map(Vec::len), Some(7));
 }

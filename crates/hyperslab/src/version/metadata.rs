@@ -5,6 +5,7 @@ use super::stage::spec;
 use super::store::{self, fill, padded, signed};
 use super::survey::{self, Map};
 use super::table::{self, Row};
+use super::take;
 use super::upkeep::{Upkeep, stacked};
 use crate::array::{Address, Array, File, OpenOptions};
 use crate::codec::FilterSpec;
@@ -61,6 +62,7 @@ pub fn modify_metadata(
             format!("no version of {} has an array {path}", upkeep.versions.place()),
         )
     })?;
+    found.check()?;
     if found.is_bare {
         return Err(Error::unsupported(format!(
             "changing {path}, which is no map of chunks in some version"
@@ -143,13 +145,14 @@ impl Stack {
     fn changed(&self, array: &Array, old: &ArrayMeta) -> Result<StagedArray> {
         let mut staged = StagedArray::over_chunked(array, old.chunk_shape())?;
         if self.meta.dtype != old.dtype {
-            let is_text = |dtype: &DType| matches!(dtype, DType::String { .. } | DType::VarString { .. });
-            staged = match is_text(&old.dtype) && is_text(&self.meta.dtype) {
+            staged = match take::is_text(&old.dtype) && take::is_text(&self.meta.dtype) {
                 true => {
-                    let texts = staged.get(..)?;
+                    let block = staged.get(..)?;
+                    let texts = take::texts(&block)?;
+                    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
                     let mut new =
                         StagedArray::full(array.shape(), old.chunk_shape(), &self.meta.dtype, None)?;
-                    new.set(.., &texts)?;
+                    new.set(.., Values::texts(block.shape(), &texts)?)?;
                     new
                 }
                 false => staged.astype(&self.meta.dtype)?,
@@ -194,7 +197,7 @@ impl Stack {
                 slots.push((number, slot));
                 continue;
             }
-            let block = staged.get(region(number, &grid, &chunk, &extent).as_str())?;
+            let block = staged.get(survey::region(number, &grid, &chunk, &extent).as_str())?;
             let digest = block.digest()?;
             if self.full == Some(digest) {
                 continue;
@@ -262,18 +265,4 @@ impl Stack {
         });
         transaction.write_chunks(&self.data, &mut chunks).map(|_| ())
     }
-}
-
-/// The elements of a chunk, as a selection.
-fn region(mut number: u64, grid: &[u64], chunk: &[u64], extent: &[u64]) -> String {
-    let axes = grid.iter().zip(chunk).zip(extent).rev();
-    let mut axes: Vec<String> = axes
-        .map(|((&count, &chunk), &extent)| {
-            let start = (number % count.max(1)).saturating_mul(chunk);
-            number /= count.max(1);
-            format!("{start}:{}", start.saturating_add(extent))
-        })
-        .collect();
-    axes.reverse();
-    axes.join(", ")
 }

@@ -15,6 +15,7 @@ mod stage;
 mod store;
 mod survey;
 mod table;
+mod take;
 #[cfg(test)]
 mod tests;
 mod time;

@@ -29,27 +29,27 @@ pub enum Parent {
 #[derive(Debug)]
 pub struct Stage {
     transaction: Transaction,
-    store: Store,
+    pub(super) store: Store,
     name: String,
     parent: Option<Version>,
     time: Option<Timestamp>,
     make_current: bool,
     /// The parent, to be read.
-    before: Option<(File, View)>,
+    pub(super) before: Option<(File, View)>,
     /// By path, so that a group comes before what is in it.
-    objects: BTreeMap<ObjectPath, Object>,
+    pub(super) objects: BTreeMap<ObjectPath, Object>,
     /// Those of the version itself, which no other one gets from it.
-    attributes: BTreeMap<Name, AttributeSpec>,
+    pub(super) attributes: BTreeMap<Name, AttributeSpec>,
 }
 
 #[derive(Debug)]
-struct Object {
-    attributes: BTreeMap<Name, AttributeSpec>,
-    body: Body,
+pub(super) struct Object {
+    pub(super) attributes: BTreeMap<Name, AttributeSpec>,
+    pub(super) body: Body,
 }
 
 #[derive(Debug)]
-enum Body {
+pub(super) enum Body {
     Group,
     /// An array that is as in the parent, attributes and all, and was not looked at.
     Kept(NodeId),
@@ -158,7 +158,7 @@ fn attributes(file: &File, node: &NodeId, path: &ObjectPath) -> Result<BTreeMap<
 }
 
 /// Looks at an array of the parent, if that was not done yet.
-fn load(object: &mut Object, before: Option<&(File, View)>, path: &ObjectPath) -> Result<()> {
+pub(super) fn load(object: &mut Object, before: Option<&(File, View)>, path: &ObjectPath) -> Result<()> {
     let (Body::Kept(node), Some((file, view))) = (&object.body, before) else { return Ok(()) };
     let Some((meta, map, raw)) = view.map(node)? else {
         return Err(Error::unsupported(format!("{path}, which is no map of chunks, in a new version")));
@@ -340,49 +340,6 @@ impl Stage {
             Some(_) => Ok(()),
             None => Err(Error::new(ErrorKind::NotFound, format!("{path} has no attribute {name}"))),
         }
-    }
-
-    /// Makes it what another file of any format holds: arrays that are not there are removed, others get its extents,
-    /// elements and attributes. Chunks that are the same are not stored again.
-    ///
-    /// Errors: `Unsupported` for scalars, links, named datatypes, and types that the layout has not.
-    pub fn take(&mut self, file: &File) -> Result<()> {
-        let mut objects = BTreeMap::new();
-        for entry in file.walk() {
-            let path = ObjectPath::parse(&entry.path)?;
-            if path.is_root() {
-                continue;
-            }
-            let opened = entry.open(file).context(|| format!("object {path}"))?;
-            let mut attributes = BTreeMap::new();
-            for attribute in opened.attributes()? {
-                let attribute = attribute.map_err(|(_, e)| e)?;
-                let spec =
-                    spec(file, &attribute).context(|| format!("attribute {} of {path}", attribute.name))?;
-                attributes.insert(attribute.name, spec);
-            }
-            let body = match opened {
-                crate::Object::Group(_) => Body::Group,
-                crate::Object::Array(array) => {
-                    if let Some(object) = self.objects.get_mut(&path) {
-                        load(object, self.before.as_ref(), &path)?;
-                    }
-                    let old = match self.objects.get(&path).map(|object| &object.body) {
-                        Some(Body::Array(staged)) => Some(&**staged),
-                        _ => None,
-                    };
-                    Body::Array(Box::new(
-                        self.store.taken(&path, old, &array).context(|| format!("array {path}"))?,
-                    ))
-                }
-                crate::Object::Datatype(_) => {
-                    return Err(Error::unsupported(format!("{path}, a named datatype, in versions")));
-                }
-            };
-            objects.insert(path, Object { attributes, body });
-        }
-        self.objects = objects;
-        Ok(())
     }
 
     /// Makes it durable and visible, all or nothing. It is the current version from then on, unless that was not wanted.

@@ -2,6 +2,7 @@
 
 use super::stage::Staged;
 use super::{FIRST, NEWEST, STORE, Versions};
+use super::{survey, take};
 use crate::array::{Array, File};
 use crate::codec::FilterSpec;
 use crate::dtype::{ByteOrder, DType, EnumMember, Field, IntegerType};
@@ -127,7 +128,12 @@ impl Store {
     pub(super) fn taken(&self, path: &ObjectPath, old: Option<&Staged>, array: &Array) -> Result<Staged> {
         let source = StagedArray::over(array)?;
         let fits = |old: &&Staged| {
-            old.meta.dtype == *array.dtype() && old.meta.space.dims().len() == array.shape().len()
+            let is_alike = match (&old.meta.dtype, array.dtype()) {
+                (DType::VarString { .. }, DType::VarString { .. }) => true,
+                (DType::String { size, .. }, DType::String { size: other, .. }) => size == other,
+                (own, other) => own.with_order(ByteOrder::Little) == other.with_order(ByteOrder::Little),
+            };
+            is_alike && old.meta.space.dims().len() == array.shape().len()
         };
         let (meta, slots) = match old.filter(fits) {
             Some(old) => (old.meta.clone(), old.slots.clone()),
@@ -146,7 +152,25 @@ impl Store {
         };
         let mut staged = self.staged(path, &meta, &slots)?;
         staged.resize(array.shape())?;
-        staged.set(.., &source.get(..)?)?;
+        // What differs, chunk by chunk: the rest stays where it is.
+        let grid: Vec<u64> =
+            array.shape().iter().zip(meta.chunk_shape()).map(|(&d, &c)| d.div_ceil(c)).collect();
+        for number in 0..crate::shape::element_count(&grid)? {
+            let extent = survey::extent(number, array.shape(), meta.chunk_shape());
+            let region = survey::region(number, &grid, meta.chunk_shape(), &extent);
+            let (theirs, ours) = (source.get(region.as_str())?, staged.get(region.as_str())?);
+            let is_relabelled = theirs.dtype() != ours.dtype() && take::is_text(ours.dtype());
+            if is_relabelled {
+                // Texts in another spelling of their type.
+                let texts = take::texts(&theirs)?;
+                if texts != take::texts(&ours)? {
+                    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+                    staged.set(region.as_str(), Values::texts(theirs.shape(), &texts)?)?;
+                }
+            } else if ours != theirs {
+                staged.set(region.as_str(), &theirs)?;
+            }
+        }
         Ok(Staged { meta, slots, array: Some(staged) })
     }
 
@@ -192,9 +216,10 @@ impl Store {
         let group = self.place.split().map_or(ObjectPath::root(), |(group, _)| group);
         let versions = Versions::open_at(&self.before, &group.to_string())?;
         let mut uses = std::collections::BTreeMap::new();
-        for version in super::survey::versions(&versions)? {
-            super::survey::look(&versions, &self.place, &version, &mut uses)?;
+        for version in survey::versions(&versions)? {
+            survey::look(&versions, &self.place, &version, &mut uses)?;
         }
+        uses.get(path).map_or(Ok(()), survey::Use::check)?;
         let last = uses.get(path).and_then(|found| found.slots().keys().next_back().copied());
         if rows > stacked || last.is_some_and(|last| last >= rows) {
             let what = format!(

@@ -35,9 +35,16 @@ pub(super) struct Use {
     pub(super) raw: Option<Array>,
     /// Whether it is no map of chunks in some version, but a dataset without storage.
     pub(super) is_bare: bool,
+    /// Why its chunks cannot be told, if so.
+    pub(super) refused: Option<String>,
 }
 
 impl Use {
+    /// Fails if it is not known what is used.
+    pub(super) fn check(&self) -> Result<()> {
+        self.refused.as_ref().map_or(Ok(()), |what| Err(Error::unsupported(what)))
+    }
+
     /// The chunks of the stack that are used, each with its extents within the arrays that have it.
     pub(super) fn slots(&self) -> BTreeMap<u64, Coord> {
         let mut slots = BTreeMap::new();
@@ -67,6 +74,20 @@ pub(super) fn extent(mut number: u64, dims: &[u64], chunk: &[u64]) -> Coord {
         .collect();
     extent.reverse();
     extent
+}
+
+/// The elements of a chunk, as a selection.
+pub(super) fn region(mut number: u64, grid: &[u64], chunk: &[u64], extent: &[u64]) -> String {
+    let axes = grid.iter().zip(chunk).zip(extent).rev();
+    let mut axes: Vec<String> = axes
+        .map(|((&count, &chunk), &extent)| {
+            let start = (number % count.max(1)).saturating_mul(chunk);
+            number /= count.max(1);
+            format!("{start}:{}", start.saturating_add(extent))
+        })
+        .collect();
+    axes.reverse();
+    axes.join(", ")
 }
 
 /// All groups of versions but the first one, by the bytes of their names.
@@ -112,9 +133,8 @@ pub(super) fn stacks(file: &File, store: &ObjectPath) -> Result<BTreeSet<ObjectP
     Ok(stacks)
 }
 
-/// Adds what a version uses, by the paths of arrays.
-///
-/// Errors: `Unsupported` for an array with mappings that are not whole chunks of its own stack.
+/// Adds what a version uses, by the paths of arrays. An array with mappings that are not whole chunks of its own stack is
+/// [refused](Use::refused).
 pub(super) fn look(
     versions: &Versions,
     store: &ObjectPath,
@@ -154,8 +174,9 @@ pub(super) fn look(
         if let Some(source) = &map.source
             && ObjectPath::parse(&source.to_string())? != stack
         {
-            let what = format!("{path}, whose chunks are in {source}, in an upkeep of versions");
-            return Err(Error::unsupported(what).context(frame()));
+            let what = format!("whose chunks are in {source}, in an upkeep of versions");
+            found.refused = Some(format!("{path} of {}, {what}", version.name));
+            continue;
         }
         found.maps.push(Map { at, dims: meta.space.dims().to_vec(), slots: map.slots });
         found.raw.get_or_insert(raw);

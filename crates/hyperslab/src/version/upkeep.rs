@@ -175,6 +175,7 @@ impl Upkeep {
     }
 
     fn tidy_one(&mut self, before: &File, place: &ObjectPath, found: &Use, scope: Scope) -> Result<()> {
+        found.check()?;
         let group = before.group(&place.to_string())?;
         let raw = match &found.raw {
             Some(raw) => raw.clone(),

@@ -26,7 +26,7 @@ const WHOLE_FILE: &str = "./.";
 
 /// What the layout adds to the attributes of a version, and of its arrays.
 pub(super) const OF_VERSION: [&[u8]; 3] = [b"committed", b"prev_version", b"timestamp"];
-const OF_ARRAY: [&[u8]; 2] = [b"raw_data", b"chunks"];
+pub(super) const OF_ARRAY: [&[u8]; 2] = [b"raw_data", b"chunks"];
 
 /// The arrays of chunks of a file that were opened, for all of its versions.
 #[derive(Debug)]
