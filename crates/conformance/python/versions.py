@@ -229,7 +229,7 @@ def wander(w, seed):
 
 def value(v):
     if isinstance(v, np.ndarray):
-        return [value(item) for item in v] if v.dtype == object else v.tolist()
+        return [value(item) for item in v] if v.dtype.kind in "OS" else v.tolist()
     if isinstance(v, bytes):
         return v.decode()
     return v.item() if isinstance(v, np.generic) else v
