@@ -60,9 +60,9 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["run", "staged"] => staged::run(repetitions() as usize),
         ["run", "versions", only @ ..] => versions::run(folder(), repetitions() as usize, only),
-        ["run", only @ ..] => run(only),
         ["run", "rechunk"] => rechunk::run(&folder(), "1"),
         ["run", "rechunk", gib] => rechunk::run(&folder(), gib),
+        ["run", only @ ..] => run(only),
         ["rechunk", source, target] => rechunk::work(source, target),
         ["write", workload, folder, repetitions] => {
             write::work(workload, Path::new(folder), repetitions, false)
