@@ -5,7 +5,7 @@ use hyperslab::dtype::Native;
 use hyperslab::model::write::ArraySpec;
 use hyperslab::source::write::{SyncPolicy, WriteOptions};
 use hyperslab::staged::{Block, Values};
-use hyperslab::version::{Order, Parent, Versions, stage};
+use hyperslab::version::{Order, Parent, Versions, delete_versions, stage};
 use hyperslab::write::CreateOptions;
 use hyperslab::{Format, OpenOptions};
 use serde_json::Value;
@@ -20,6 +20,7 @@ const AIMS: &[(&str, &str, f64)] = &[
     ("first", "first version", 0.6),
     ("one", "version with one chunk changed", 0.2),
     ("hundred", "a hundred such versions", 0.1),
+    ("delete", "50 of 101 versions deleted", 0.05),
 ];
 
 /// Versions in the file of many small ones.
@@ -146,6 +147,15 @@ impl Bench {
             "hundred" => {
                 let work = || (1..=100).try_for_each(|i| self.more(kind, &path, i));
                 measure(1, || self.fresh(Some(&own)), work)
+            }
+            "delete" => {
+                let odd = |_: &Versions| Ok((1..100).step_by(2).map(|i| format!("r{i}")).collect());
+                let work = || -> Result<(), Failure> {
+                    let open = OpenOptions::default();
+                    delete_versions(path.as_path(), Some("/"), odd, &open, &self.write)?.commit()?;
+                    Ok(())
+                };
+                measure(repetitions, || self.fresh(Some(&many)), work)
             }
             _ => Err("no such workload".into()),
         }

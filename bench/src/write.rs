@@ -159,7 +159,9 @@ fn measure(
 pub fn run(only: &[&str], folder: &Path, repetitions: u32, wrong: &mut Vec<String>) {
     let chosen = |w: &&Workload| only.is_empty() || only.iter().any(|o| w.0 == *o || *o == "write");
     if WORKLOADS.iter().any(|w| chosen(&w)) {
-        println!("\nwriting; no writer syncs, but for the one called durable; in brackets the time of all processors\n");
+        println!(
+            "\nwriting; no writer syncs, but for the one called durable; in brackets the time of all processors\n"
+        );
         println!("| workload | hyperslab | durable | peers | ours to the fastest | size | aim |");
         println!("|---|---:|---:|---|---|---|---|");
     }
