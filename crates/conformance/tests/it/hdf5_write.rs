@@ -3,7 +3,6 @@
 use crate::judges::{self, Judged};
 use crate::report;
 use conformance::{reference, rewrite};
-use hyperslab::Limits;
 use hyperslab::codec::{FilterSpec, Scratch};
 use hyperslab::dtype::{ByteOrder, CharSet, DType, IntegerType, StringPadding};
 use hyperslab::format::hdf5::write::{Hdf5Options, Hdf5Writer, Libver};
@@ -11,9 +10,12 @@ use hyperslab::model::write::{
     ArraySpec, AttributeSpec, Change, Content, EncodedChunk, HierarchyWriter, LayoutSpec, LinkSpec,
     ObjectPath,
 };
-use hyperslab::model::{ChunkGrid, Dataspace, Dimension, NodeKind};
+use hyperslab::model::{
+    ChunkGrid, Dataspace, Dimension, Hyperslab, NodeKind, SpaceSelection, VirtualMapping,
+};
 use hyperslab::shape::Coord;
 use hyperslab::source::{SyncPolicy, WriteFile, WriteOptions};
+use hyperslab::{Limits, OpenOptions};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -422,4 +424,65 @@ fn arrays_that_grow_in_many_sessions_stay_whole() {
     wrong.extend(judged.verdict(&folder, usize::MAX, &judges::HDF5));
     wrong.extend(script("hdf5_netcdf.py", &folder, &list));
     report("arrays that grow", list.len(), &wrong);
+}
+
+#[test]
+fn what_is_rare_is_changed_and_copied_too() {
+    let folder = folder("rare");
+    let file = folder.join("rare.h5");
+    let text = file.to_str().expect("text");
+    let mut wrong = script("hdf5_rare.py", &folder, &[serde_json::json!(["make", file])]);
+    let begin = || hyperslab::edit(text, &OpenOptions::default(), &WriteOptions::new()).expect("an edit");
+    let unset =
+        || hyperslab::open(text).expect("the file").array("unset").expect("it").read_raw("...").expect("it");
+    let before = unset().bytes;
+    let mut w = begin();
+    for name in ["edges", "both", "fixed"] {
+        let copy = Change::CopyObject { from: path(name), to: path(&format!("{name} cut")) };
+        w.apply(copy).expect("a copy");
+    }
+    w.apply(Change::CopyObject { from: path("g"), to: path("copied") }).expect("a copy");
+    let resize = |w: &mut hyperslab::Transaction, name: &str, shape: &[u64]| {
+        let resize = Change::Resize { array: path(name), shape: shape.to_vec() };
+        w.apply(resize).expect("other extents");
+    };
+    for name in ["edges", "both", "fixed"] {
+        resize(&mut w, name, &[12, 9]);
+        resize(&mut w, name, &[13, 9]);
+    }
+    resize(&mut w, "texts", &[9]);
+    let mut spec = ArraySpec::new(
+        DType::Integer(IntegerType::new(8, ByteOrder::Little, true)),
+        Dataspace::Simple { dims: vec![5], max: vec![Some(5)] },
+    );
+    let all = SpaceSelection::Regular(Hyperslab {
+        start: [0].as_slice().into(),
+        stride: [5].as_slice().into(),
+        count: vec![Some(1)],
+        block: vec![Some(5)],
+    });
+    spec.layout = LayoutSpec::Virtual(vec![VirtualMapping {
+        file: ".".into(),
+        dataset: "g/d".into(),
+        source_selection: all.clone(),
+        selection: all,
+    }]);
+    w.apply(Change::CreateArray { path: path("virtual"), spec: Box::new(spec) }).expect("a virtual dataset");
+    w.commit().expect("a commit");
+    let mut w = begin();
+    for name in ["edges", "both", "fixed"] {
+        w.set(name, "..., 2", 5i64).expect("a column");
+        let mut cut = w.stage(&format!("{name} cut")).expect("the copy");
+        cut.set("..., 2", 5i64).expect("a column");
+        cut.resize(&[6, 5]).expect("other extents");
+        w.write(&format!("{name} cut"), &cut).expect("the copy");
+    }
+    w.set("texts", "2", "set").expect("a text");
+    w.set("unset", "0", "zero").expect("a text");
+    w.commit().expect("a commit");
+    if unset().bytes[16..32] != before[16..32] {
+        wrong.push("a text that nobody wrote is written when its neighbour is".to_owned());
+    }
+    wrong.extend(script("hdf5_rare.py", &folder, &[serde_json::json!(["edited", file])]));
+    report("rare HDF5", 1, &wrong);
 }

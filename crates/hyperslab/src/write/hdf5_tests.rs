@@ -348,27 +348,300 @@ fn what_cannot_be_copied_is_refused_before_anything_changes() {
     let folder = folder("refused");
     let path = folder.join("file.h5");
     let text = path.to_str().unwrap();
+    let make = |w: &mut Transaction, group: &str| {
+        w.create_group(group).unwrap();
+        w.create_array(&format!("{group}/a"), ArraySpec::simple(i32le(), &[600])).unwrap();
+        let mut spec = ArraySpec::simple(i32le(), &[6]).with_chunk(&[2]);
+        spec.allocation_time = Some(crate::model::write::AllocationTime::Early);
+        w.create_array(&format!("{group}/implicit"), spec).unwrap();
+        for (name, length) in [("a", 600), ("implicit", 6)] {
+            let staged = StagedArray::full(&[length], &[2], &i32le(), Some(Values::from(3i64))).unwrap();
+            w.write(&format!("{group}/{name}"), &staged).unwrap();
+        }
+    };
     let mut w = create(text, Format::Hdf5, &CreateOptions::new()).unwrap();
-    w.create_group("g").unwrap();
-    w.create_array("g/a", ArraySpec::simple(i32le(), &[600])).unwrap();
-    let mut spec = ArraySpec::simple(i32le(), &[6]).with_chunk(&[2]);
-    spec.allocation_time = Some(crate::model::write::AllocationTime::Early);
-    w.create_array("g/implicit", spec).unwrap();
-    for (name, length) in [("g/a", 600), ("g/implicit", 6)] {
-        let staged = StagedArray::full(&[length], &[2], &i32le(), Some(Values::from(3i64))).unwrap();
-        w.write(name, &staged).unwrap();
-    }
-    w.commit().unwrap();
-    let before = std::fs::read(&path).unwrap();
-    let mut w = edit(text, &OpenOptions::default(), &WriteOptions::new()).unwrap();
+    make(&mut w, "g");
+    // Chunks that have their places, and are filled when the transaction ends.
     let refused = w.apply(Change::CopyObject { from: at("g"), to: at("h") }).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported);
     assert!(refused.to_string().contains("implicit"), "{refused}");
     w.commit().unwrap();
-    assert_eq!(std::fs::read(&path).unwrap().len(), before.len());
     let file = crate::open(text).unwrap();
     assert!(file.array("h/a").is_err());
     assert_eq!(file.array("g/a").unwrap().read::<i32>(..).unwrap().data, [3; 600]);
+    // When they are of the file they are copied, and found through another index.
+    let mut w = edit(text, &OpenOptions::default(), &WriteOptions::new()).unwrap();
+    w.apply(Change::CopyObject { from: at("g"), to: at("h") }).unwrap();
+    w.commit().unwrap();
+    let copy = crate::open(text).unwrap().array("h/implicit").unwrap();
+    assert!(matches!(&copy.meta().layout, crate::model::Layout::Chunked { index: "fixed array" }));
+    assert_eq!(copy.read::<i32>(..).unwrap().data, [3; 6]);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+fn deflate() -> crate::codec::FilterSpec {
+    crate::codec::FilterSpec::Hdf5 { id: 1, flags: 1, name: Default::default(), parameters: vec![4] }
+}
+
+#[test]
+fn arrays_say_where_they_come_from_until_they_are_changed() {
+    let folder = folder("provenance");
+    let path = folder.join("provenance.h5");
+    let text = path.to_str().unwrap();
+    let provenance = crate::format::hdf5::write::Provenance::new().with_creator("me").with_source("a test");
+    let mut options = CreateOptions::new();
+    options.hdf5 = options.hdf5.with_provenance(provenance);
+    let mut w = create(text, Format::Hdf5, &options).unwrap();
+    let fill = (-3i32).to_le_bytes();
+    type Case<'a> = (&'a str, &'a [u64], Option<&'a [u64]>, bool);
+    let arrays: [Case<'_>; 7] = [
+        ("whole", &[5, 7], None, false),
+        ("compact", &[5, 7], None, false),
+        ("empty", &[5, 7], None, false),
+        ("chunked", &[5, 7], Some(&[2, 3]), true),
+        ("rows", &[5, 7], Some(&[1, 3]), false),
+        ("deep", &[3, 4, 5], Some(&[1, 2, 2]), true),
+        ("line", &[7], Some(&[1]), true),
+    ];
+    for (name, dims, chunk, filtered) in arrays {
+        let mut spec = ArraySpec::simple(i32le(), dims).with_fill(&fill);
+        match chunk {
+            Some(chunk) => spec = spec.with_chunk(chunk),
+            None if name == "compact" => spec.layout = LayoutSpec::Compact,
+            None => {}
+        }
+        spec.filters = if filtered { vec![deflate()] } else { Vec::new() };
+        w.create_array(name, spec).unwrap();
+        if name == "empty" {
+            continue;
+        }
+        // A part of it only.
+        let whole: Vec<u64> = dims.to_vec();
+        let mut staged = StagedArray::full(&whole, &whole, &i32le(), Some(Values::from(-3i64))).unwrap();
+        staged.set("1:3", Values::from(5i64)).unwrap();
+        staged.set("-1", Values::from(6i64)).unwrap();
+        w.write(name, &staged).unwrap();
+    }
+    w.commit().unwrap();
+    let verdict = |name: &str| {
+        let file = crate::open(text).unwrap();
+        file.array(name).unwrap().verify_provenance().unwrap()
+    };
+    for (name, ..) in arrays {
+        let found = verdict(name);
+        assert_eq!(found.verdict, crate::array::Verdict::Ok, "{name}");
+        assert_eq!(found.creator.as_deref(), Some("me"));
+        assert_eq!((found.source.as_deref(), found.timestamp), (Some("a test"), None));
+    }
+    let mut w = edit(text, &OpenOptions::default(), &WriteOptions::new()).unwrap();
+    w.set("chunked", "0", Values::from(9i64)).unwrap();
+    w.set_attribute("rows", "units", "K").unwrap();
+    w.commit().unwrap();
+    assert_eq!(verdict("chunked").verdict, crate::array::Verdict::NoHash);
+    assert_eq!(verdict("chunked").creator.as_deref(), Some("me"));
+    assert_eq!(verdict("rows").verdict, crate::array::Verdict::Ok);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn chunks_that_lie_in_one_run_take_other_extents() {
+    let folder = folder("implicit");
+    let path = folder.join("implicit.h5");
+    let text = path.to_str().unwrap();
+    let mut w = create(text, Format::Hdf5, &CreateOptions::new()).unwrap();
+    let mut spec = ArraySpec::simple(i32le(), &[5, 4]).with_chunk(&[2, 3]).with_fill(&7i32.to_le_bytes());
+    spec.space = Dataspace::Simple { dims: vec![5, 4], max: vec![Some(9), Some(7)] };
+    spec.allocation_time = Some(crate::model::write::AllocationTime::Early);
+    w.create_array("a", spec).unwrap();
+    w.commit().unwrap();
+    let mut model = vec![vec![7; 4]; 5];
+    let set = |shape: [u64; 2], model: &mut Vec<Vec<i32>>| {
+        let mut w = edit(text, &OpenOptions::default(), &WriteOptions::new()).unwrap();
+        let array = ObjectPath::parse("a").unwrap();
+        w.apply(Change::Resize { array, shape: shape.to_vec() }).unwrap();
+        w.commit().unwrap();
+        model.iter_mut().for_each(|row| row.resize(shape[1] as usize, 7));
+        model.resize(shape[0] as usize, vec![7; shape[1] as usize]);
+        let file = crate::open(text).unwrap();
+        let array = file.array("a").unwrap();
+        assert!(matches!(&array.meta().layout, crate::model::Layout::Chunked { index: "implicit" }));
+        let data = array.read::<i32>(crate::Selection::all()).unwrap();
+        assert_eq!(data.data, model.concat(), "{shape:?}");
+        let mut w = edit(text, &OpenOptions::default(), &WriteOptions::new()).unwrap();
+        w.set("a", "...", Values::from(1i64)).unwrap();
+        w.commit().unwrap();
+        model.iter_mut().flatten().for_each(|v| *v = 1);
+    };
+    for shape in [[9, 7], [3, 2], [4, 7], [1, 1], [9, 5], [9, 7]] {
+        set(shape, &mut model);
+    }
+    // Also where an axis has no chunk left in between.
+    set([0, 7], &mut model);
+    set([6, 6], &mut model);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+fn text_type() -> DType {
+    DType::VarString {
+        size: 16,
+        padding: crate::dtype::StringPadding::NullTerminated,
+        charset: crate::dtype::CharSet::Utf8,
+    }
+}
+
+fn texts_of(file: &str, array: &str) -> Vec<Option<String>> {
+    let file = crate::open(file).unwrap();
+    let (_, elements) = file.array(array).unwrap().read_elements("...").unwrap();
+    elements.values().unwrap().iter().map(|v| v.as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn fill_values_on_the_heap_are_of_each_element() {
+    let folder = folder("heap-fill");
+    let path = folder.join("texts.h5");
+    let text = path.to_str().unwrap();
+    let mut w = create(text, Format::Hdf5, &CreateOptions::new()).unwrap();
+    for (name, chunk) in [("whole", None), ("chunked", Some([4]))] {
+        let mut spec = ArraySpec::simple(text_type(), &[6]);
+        spec.fill = FillSpec::Value(Content::text(b"fill"));
+        spec.allocation_time = Some(crate::model::write::AllocationTime::Early);
+        if let Some(chunk) = chunk {
+            spec = spec.with_chunk(&chunk);
+            spec.space = Dataspace::Simple { dims: vec![6], max: vec![Some(12)] };
+        }
+        w.create_array(name, spec).unwrap();
+    }
+    w.commit().unwrap();
+    let mut w = edit(text, &OpenOptions::default(), &WriteOptions::new()).unwrap();
+    for name in ["whole", "chunked"] {
+        w.set(name, "1", Values::from("set")).unwrap();
+        let (from, to) = (ObjectPath::parse(name).unwrap(), ObjectPath::parse(&format!("{name}2")).unwrap());
+        w.apply(Change::CopyObject { from, to }).unwrap();
+    }
+    w.commit().unwrap();
+    let mut w = edit(text, &OpenOptions::default(), &WriteOptions::new()).unwrap();
+    for name in ["chunked", "chunked2"] {
+        let array = ObjectPath::parse(name).unwrap();
+        w.apply(Change::Resize { array, shape: vec![9] }).unwrap();
+    }
+    w.commit().unwrap();
+    for (name, count) in [("whole", 6), ("whole2", 6), ("chunked", 9), ("chunked2", 9)] {
+        let wanted: Vec<Option<String>> =
+            (0..count).map(|i| Some(if i == 1 { "set" } else { "fill" }.to_owned())).collect();
+        assert_eq!(texts_of(text, name), wanted, "{name}");
+        // No two elements have the same object: who writes over one of them frees it.
+        let stored = crate::open(text).unwrap().array(name).unwrap().read_raw("...").unwrap().bytes;
+        let places: std::collections::HashSet<&[u8]> = stored.chunks(16).map(|e| &e[4..]).collect();
+        assert_eq!(places.len(), count, "{name}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn attributes_of_old_headers_are_as_long_as_a_message() {
+    let folder = folder("old-attribute");
+    let path = folder.join("old.h5");
+    let text = path.to_str().unwrap();
+    let mut options = CreateOptions::new();
+    options.hdf5 = options.hdf5.with_libver(Libver::Earliest);
+    let mut w = create(text, Format::Hdf5, &options).unwrap();
+    w.create_group("g").unwrap();
+    w.commit().unwrap();
+    let values = |n: usize| vec![1.0f64; n];
+    let mut w = edit(text, &OpenOptions::default(), &WriteOptions::new()).unwrap();
+    // 8 bytes, 8 of the name, 24 of the type, 24 of the extents; 65528 in all.
+    let most = (65_528 - 64) / 8;
+    w.set_attribute("g", "a", values(most).as_slice()).unwrap();
+    let refused = w.set_attribute("g", "a", values(most + 1).as_slice()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported);
+    w.commit().unwrap();
+    let file = crate::open(text).unwrap();
+    assert_eq!(file.group("g").unwrap().attributes().unwrap()[0].as_ref().unwrap().data.len(), 8 * most);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn rows_appended_one_by_one_take_the_room_of_their_data() {
+    let folder = folder("append");
+    let path = folder.join("append.h5");
+    let text = path.to_str().unwrap();
+    let mut w = create(text, Format::Hdf5, &CreateOptions::new()).unwrap();
+    let mut spec = ArraySpec::simple(i32le(), &[0]).with_chunk(&[1000]);
+    spec.space = Dataspace::Simple { dims: vec![0], max: vec![None] };
+    spec.filters = vec![deflate()];
+    w.create_array("a", spec).unwrap();
+    w.commit().unwrap();
+    let quick = WriteOptions::new().with_sync(crate::source::SyncPolicy::None);
+    // Each in a transaction of its own, so that its chunk is read, encoded and written again.
+    let rows = 600i32;
+    for row in 0..rows {
+        let mut w = edit(text, &OpenOptions::default(), &quick).unwrap();
+        let mut staged = w.stage("a").unwrap();
+        staged.resize(&[row as u64 + 1]).unwrap();
+        staged.set(row.to_string().as_str(), Values::from(i64::from(row.wrapping_mul(48271)))).unwrap();
+        w.write("a", &staged).unwrap();
+        w.commit().unwrap();
+    }
+    let file = crate::open(text).unwrap();
+    let wanted: Vec<i32> = (0..rows).map(|r| r.wrapping_mul(48271)).collect();
+    assert_eq!(file.array("a").unwrap().read::<i32>(crate::Selection::all()).unwrap().data, wanted);
+    // The chunk is written six hundred times, of 1 kB on average; it is there once.
+    let length = std::fs::metadata(&path).unwrap().len();
+    assert!(length < 8000, "{length}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn texts_appended_one_by_one_take_the_room_of_their_own() {
+    let folder = folder("append-texts");
+    let path = folder.join("append.h5");
+    let text = path.to_str().unwrap();
+    let mut w = create(text, Format::Hdf5, &CreateOptions::new()).unwrap();
+    for (name, filters) in [("plain", Vec::new()), ("filtered", vec![deflate()])] {
+        let mut spec = ArraySpec::simple(text_type(), &[0]).with_chunk(&[64]);
+        spec.space = Dataspace::Simple { dims: vec![0], max: vec![None] };
+        spec.filters = filters;
+        w.create_array(name, spec).unwrap();
+    }
+    w.create_array("whole", ArraySpec::simple(text_type(), &[8])).unwrap();
+    w.commit().unwrap();
+    let quick = WriteOptions::new().with_sync(crate::source::SyncPolicy::None);
+    let value = |i: u64| format!("the text of row {}", i * i);
+    let rows = 150u64;
+    for row in 0..rows {
+        let mut w = edit(text, &OpenOptions::default(), &quick).unwrap();
+        for name in ["plain", "filtered"] {
+            let mut staged = w.stage(name).unwrap();
+            staged.resize(&[row + 1]).unwrap();
+            staged.set(row.to_string().as_str(), Values::from(value(row).as_str())).unwrap();
+            // One before it, which changes each time.
+            let before = (row / 2).to_string();
+            staged.set(before.as_str(), Values::from(format!("again {row}").as_str())).unwrap();
+            w.write(name, &staged).unwrap();
+        }
+        w.set("whole", (row % 8).to_string().as_str(), Values::from(value(row).as_str())).unwrap();
+        w.commit().unwrap();
+    }
+    let wanted: Vec<Option<String>> = (0..rows)
+        .map(|i| match (0..rows).rev().find(|row| row / 2 == i && *row >= i) {
+            Some(row) => Some(format!("again {row}")),
+            None => Some(value(i)),
+        })
+        .collect();
+    for name in ["plain", "filtered"] {
+        assert_eq!(texts_of(text, name), wanted, "{name}");
+        let stored = crate::open(text).unwrap().array(name).unwrap().read_raw("...").unwrap().bytes;
+        let places: std::collections::HashSet<&[u8]> = stored.chunks(16).map(|e| &e[4..]).collect();
+        assert_eq!(places.len() as u64, rows, "{name}");
+    }
+    let last = |i: u64| Some(value((0..rows).rev().find(|row| row % 8 == i).unwrap()));
+    assert_eq!(texts_of(text, "whole"), (0..8).map(last).collect::<Vec<_>>());
+    // 750 texts were written, of which each takes 48 bytes on the heap; those that were written over stay there.
+    let length = std::fs::metadata(&path).unwrap().len();
+    assert!(length < 80_000, "{length}");
+    let mut faults = Vec::new();
+    crate::open(text).unwrap().check(&mut |f| faults.push(f.error.to_string()));
+    assert_eq!(faults, Vec::<String>::new());
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -23,7 +23,7 @@ pub struct WriteLayout {
     /// Whether chunks at the edge are cut to what lies within the array, and not filled up with `fill`.
     pub cut_edges: bool,
     /// One stored element that stands for those never written; empty means zeros. Of elements that are objects it is one
-    /// of them ([`Content`](super::Content)).
+    /// of them ([`Content`](super::Content)); an empty one is an element of which nothing is said.
     pub fill: Bytes,
     /// Whether a chunk that holds nothing but the fill value may be left out: reading an absent chunk gives the same.
     pub may_skip_fill: bool,

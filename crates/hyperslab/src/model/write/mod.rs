@@ -57,7 +57,8 @@ pub trait HierarchyWriter: Send + fmt::Debug {
 
     /// What the elements of one chunk are as bytes in front of the pipeline, of an array of which some part of an element
     /// is of variable length, or a reference: an HDF5 writer stores them on a heap and gives what points to them.
-    /// `content` holds exactly the elements of one chunk as [`WriteLayout::extent_of`] says.
+    /// `content` holds exactly the elements of one chunk as [`WriteLayout::extent_of`] says. The bytes are for one chunk of
+    /// this array, written once: what they point to is theirs.
     fn flatten(&mut self, array: &ObjectPath, content: &Content) -> Result<Bytes>;
 
     /// Takes encoded chunks of one array. Each replaces the chunk at its coordinates; one coordinate may come again.

@@ -2,9 +2,9 @@
 
 use super::index::{self, Entry, Shape};
 use super::message;
-use super::object::{Array, Body, Chunked, Elsewhere, Fill, Id, Object, Storage, Target, Value};
+use super::object::{Array, Body, Chunked, Elsewhere, Fill, Id, Object, Storage, Target};
 use super::transaction::Transaction;
-use crate::codec::{BindContext, Registry};
+use crate::codec::{BindContext, Registry, Scratch};
 use crate::dtype::{DType, Field, ReferenceKind};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::format::hdf5::message::fill::{AllocationTime, FillTime};
@@ -32,7 +32,7 @@ const LARGE: u64 = 64 << 10;
 const MAX_CHUNK: u64 = u32::MAX as u64;
 
 /// Where data of a length starts.
-fn alignment(length: u64) -> u64 {
+pub(super) fn alignment(length: u64) -> u64 {
     if length >= LARGE { PAGE } else { 8 }
 }
 
@@ -64,7 +64,7 @@ fn auto_chunk(dims: &[u64], max: &[Option<u64>], element: u64) -> Coord {
 }
 
 /// Extents of the pieces in which contiguous data of these extents comes: each is one run of bytes.
-fn pieces(dims: &[u64], element: u64) -> Vec<u64> {
+pub(super) fn pieces(dims: &[u64], element: u64) -> Vec<u64> {
     let mut piece: Vec<u64> = dims.iter().map(|&d| d.max(1)).collect();
     let mut bytes = piece.iter().fold(element.max(1), |n, &c| n.saturating_mul(c));
     for extent in &mut piece {
@@ -118,6 +118,18 @@ fn adapted(dtype: &DType, offset: usize) -> DType {
         }
         other => other.clone(),
     }
+}
+
+/// Where a piece begins, in bytes from the start of its run.
+pub(super) fn offset_of(layout: &WriteLayout, coord: &[u64]) -> Result<u64> {
+    // Pieces are runs: the first element says where.
+    let start = layout.start_of(coord);
+    let number = start
+        .iter()
+        .zip(&layout.shape)
+        .try_fold(0u64, |n, (&at, &d)| n.checked_mul(d).and_then(|n| n.checked_add(at)));
+    let offset = number.and_then(|n| n.checked_mul(layout.dtype.size() as u64));
+    offset.ok_or_else(|| Error::invalid("a piece beyond 2^64"))
 }
 
 impl Transaction {
@@ -200,13 +212,14 @@ impl Transaction {
             dimensions: spec.dimensions.clone(),
             dirty: true,
         };
+        self.check_provenance(&array)?;
         let kind = self.index_kind(&array)?;
         if let Storage::Chunked(chunked) = &mut array.storage {
             chunked.kind = kind;
         }
         if let Storage::Compact(_) = array.storage {
-            let element = self.fill_bytes(&array)?;
-            array.storage = Storage::Compact(repeated(&element, bytes, array.dtype.size())?);
+            let count = if array.space.is_null() { 0 } else { element_count(array.space.dims())? };
+            array.storage = Storage::Compact(self.filled(&array, count)?);
         }
         Ok(array)
     }
@@ -276,8 +289,7 @@ impl Transaction {
                 if !spec.filters.is_empty() {
                     return Err(Error::unsupported("filters on a virtual dataset"));
                 }
-                // The earliest form of a virtual dataset is the one that there is, as libhdf5 takes it, too.
-                if self.options.libver == super::Libver::V18 {
+                if !self.has_virtual() {
                     return Err(Error::unsupported("virtual datasets in files for HDF5 1.8"));
                 }
                 let sizes = self.disk.sizes();
@@ -329,45 +341,14 @@ impl Transaction {
         }
     }
 
-    /// One stored element that stands for those never written; empty means zeros.
-    pub(super) fn fill_bytes(&mut self, array: &Array) -> Result<Bytes> {
-        if array.fill_time == FillTime::Never {
-            return Ok(Bytes::new());
-        }
-        match &array.fill {
-            Fill::Undefined | Fill::Default => Ok(Bytes::new()),
-            Fill::Stored(bytes) => Ok(bytes.clone()),
-            Fill::Value(value) => self.flatten(&array.dtype, value),
-        }
-    }
-
     /// How the chunks of an array are to be encoded.
     pub(super) fn write_layout(&mut self, path: &ObjectPath) -> Result<WriteLayout> {
         let id = self.find(path)?;
-        let array = self.array(id).context(|| path.to_string())?;
+        let meta = self.array(id).context(|| path.to_string())?.meta();
+        let fill = self.fill_of(&meta).context(|| path.to_string())?;
+        let array = self.array(id)?;
         let dtype = array.dtype.clone();
         let shape = array.space.dims().to_vec();
-        let fill = match (&array.fill, array.fill_time) {
-            (_, FillTime::Never) | (Fill::Undefined | Fill::Default, _) => Bytes::new(),
-            (Fill::Value(Value::Fixed(bytes)), _) => bytes.clone(),
-            (Fill::Value(Value::Objects { elements, .. }), _) => {
-                elements.first().cloned().unwrap_or_default()
-            }
-            (Fill::Stored(bytes), _) if dtype.is_fixed() => bytes.clone(),
-            (Fill::Stored(bytes), _) if bytes.iter().all(|&b| b == 0) => Bytes::new(),
-            // Nothing of any length is an empty text or no items, wherever it says that it lies.
-            (Fill::Stored(bytes), _)
-                if matches!(dtype, DType::VarString { .. } | DType::VarLen { .. })
-                    && bytes.iter().take(4).all(|&b| b == 0) =>
-            {
-                Bytes::new()
-            }
-            (Fill::Stored(_), _) => {
-                return Err(Error::unsupported(
-                    "writing chunks of elements of variable length with a fill value",
-                ));
-            }
-        };
         let fill = if fill.is_empty() && !dtype.is_fixed() { Content::blank(&dtype)? } else { fill };
         let (chunk, cut_edges) = match &array.storage {
             Storage::Chunked(chunked) => (chunked.chunk.to_vec(), false),
@@ -422,14 +403,39 @@ impl Transaction {
             }
         }
         self.look_up(id, &chunks)?;
+        let chunks = self.plain_edges(id, &layout, chunks).context(|| path.to_string())?;
+        self.forget_provenance(id)?;
         for chunk in chunks {
+            let (chunk, gone) = self.settled(id, &layout, chunk).context(|| path.to_string())?;
             self.chunks += u64::from(chunk.bytes.is_some());
             self.write_chunk(id, &layout, chunk).context(|| path.to_string())?;
+            gone.into_iter().for_each(|place| self.heap.remove(&self.disk, place));
         }
         Ok(())
     }
 
-    fn write_chunk(&mut self, id: Id, layout: &WriteLayout, chunk: EncodedChunk) -> Result<()> {
+    /// Takes off the filters of chunks at the edge, where such are stored without.
+    fn plain_edges(
+        &mut self,
+        id: Id,
+        layout: &WriteLayout,
+        mut chunks: Vec<EncodedChunk>,
+    ) -> Result<Vec<EncodedChunk>> {
+        let array = self.array(id)?;
+        let mut scratch = Scratch::default();
+        for EncodedChunk { coord, bytes, mask } in &mut chunks {
+            let Some(encoded) = bytes.as_ref().filter(|_| array.is_plain(coord)) else { continue };
+            let mut plain = Vec::new();
+            layout
+                .pipeline
+                .decode(encoded, *mask, &mut plain, &mut scratch)
+                .context(|| format!("chunk {coord:?}"))?;
+            (*bytes, *mask) = (Some(plain.into()), 0);
+        }
+        Ok(chunks)
+    }
+
+    pub(super) fn write_chunk(&mut self, id: Id, layout: &WriteLayout, chunk: EncodedChunk) -> Result<()> {
         let EncodedChunk { coord, bytes, mask } = chunk;
         match &self.array(id)?.storage {
             Storage::Chunked(chunked) if chunked.kind == IndexKind::Implicit => {
@@ -486,23 +492,14 @@ impl Transaction {
         }
     }
 
-    /// The bytes of a chunk of nothing but the fill value.
-    fn fill_chunk(&mut self, id: Id, layout: &WriteLayout, coord: &[u64]) -> Result<Bytes> {
-        let array = self.array(id)?.meta();
-        let element = self.fill_bytes(&array)?;
-        let bytes = byte_count(&layout.extent_of(coord), layout.dtype.size())?;
-        Ok(repeated(&element, bytes, layout.dtype.size())?.into())
-    }
-
-    fn write_piece(&mut self, id: Id, layout: &WriteLayout, coord: Coord, bytes: &[u8]) -> Result<()> {
-        // Pieces are runs: the first element says where.
-        let start = layout.start_of(&coord);
-        let number = start
-            .iter()
-            .zip(&layout.shape)
-            .try_fold(0u64, |n, (&at, &d)| n.checked_mul(d).and_then(|n| n.checked_add(at)));
-        let offset = number.and_then(|n| n.checked_mul(layout.dtype.size() as u64));
-        let offset = offset.ok_or_else(|| Error::invalid("a piece beyond 2^64"))?;
+    pub(super) fn write_piece(
+        &mut self,
+        id: Id,
+        layout: &WriteLayout,
+        coord: Coord,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let offset = offset_of(layout, &coord)?;
         let array = self.array_mut(id)?;
         match &mut array.storage {
             Storage::Compact(data) => {
@@ -581,212 +578,10 @@ impl Transaction {
         self.written.entry(id).or_default().insert(coord);
         Ok(())
     }
-
-    /// Fills what was allocated and not written.
-    pub(super) fn complete(&mut self, id: Id) -> Result<()> {
-        let array = self.array(id)?;
-        let early = array.allocation == AllocationTime::Early && self.object(id)?.stored.is_none();
-        let meta = array.meta();
-        let layout_of = |chunk: Vec<u64>, cut_edges| WriteLayout {
-            dtype: meta.dtype.clone(),
-            shape: meta.space.dims().to_vec(),
-            block: vec![1; chunk.len()],
-            chunk,
-            cut_edges,
-            fill: Bytes::new(),
-            may_skip_fill: true,
-            pipeline: Arc::default(),
-        };
-        match &array.storage {
-            Storage::Contiguous { address, size, written } => {
-                let (address, size) = (*address, *size);
-                let Some(written) = written.clone() else { return Ok(()) };
-                let element = self.fill_bytes(&meta)?;
-                let zeros = element.iter().all(|&b| b == 0);
-                if size == 0 || address.is_none() && !early || address.is_some() && zeros {
-                    return Ok(());
-                }
-                if zeros {
-                    let new = self.disk.allocate_zeroed(size, alignment(size))?;
-                    if let Storage::Contiguous { address, .. } = &mut self.array_mut(id)?.storage {
-                        *address = Some(new);
-                    }
-                    return Ok(());
-                }
-                let layout = layout_of(pieces(meta.space.dims(), meta.dtype.size() as u64), true);
-                for coord in coordinates(&layout.grid())? {
-                    if !written.contains(&coord) {
-                        let bytes = self.fill_chunk(id, &layout, &coord)?;
-                        self.write_piece(id, &layout, coord, &bytes)?;
-                    }
-                }
-                Ok(())
-            }
-            Storage::Chunked(chunked) if chunked.kind == IndexKind::Implicit => {
-                let chunk = chunked.chunk.to_vec();
-                if self.object(id)?.stored.is_some() {
-                    return Ok(());
-                }
-                self.allocate_implicit(id)?;
-                let written = self.written.remove(&id).unwrap_or_default();
-                let element = self.fill_bytes(&meta)?;
-                if element.iter().all(|&b| b == 0) {
-                    return Ok(());
-                }
-                let layout = layout_of(chunk, false);
-                let places: Vec<(Coord, Entry)> =
-                    self.chunked_mut(id)?.chunks.iter().map(|(c, e)| (c.clone(), *e)).collect();
-                for (coord, entry) in places {
-                    if !written.contains(&coord) {
-                        let bytes = self.fill_chunk(id, &layout, &coord)?;
-                        self.disk.put(entry.address, &bytes)?;
-                    }
-                }
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Other extents of an array.
-    pub(super) fn resize(&mut self, path: &ObjectPath, shape: &[u64]) -> Result<()> {
-        let id = self.find(path)?;
-        self.check_editable(id)?;
-        let array = self.array(id)?;
-        let Dataspace::Simple { dims, max } = &array.space else {
-            return Err(Error::invalid("a scalar or null space has no extents to change"));
-        };
-        if shape.len() != dims.len() {
-            return Err(Error::invalid(format!("extents {shape:?} for an array of rank {}", dims.len())));
-        }
-        if shape == dims.as_slice() {
-            return Ok(());
-        }
-        if shape.iter().zip(max).any(|(&d, m)| m.is_some_and(|m| d > m)) {
-            return Err(Error::invalid(format!("extents {shape:?} beyond the maximum extents {max:?}")));
-        }
-        element_count(shape)?;
-        byte_count(shape, array.dtype.size())?;
-        let Storage::Chunked(chunked) = &array.storage else {
-            return Err(Error::unsupported("other extents of data that is not stored in chunks"));
-        };
-        if chunked.kind == IndexKind::Implicit {
-            return Err(Error::unsupported(
-                "other extents of an array whose chunks lie in one run (implicit index)",
-            ));
-        }
-        let shrinks = shape.iter().zip(dims).any(|(new, old)| new < old);
-        if shrinks {
-            self.load_chunks(id)?;
-            self.cut(id, shape)?;
-        }
-        let array = self.array_mut(id)?;
-        if let Dataspace::Simple { dims, .. } = &mut array.space {
-            dims.clear();
-            dims.extend_from_slice(shape);
-        }
-        array.dirty = true;
-        Ok(())
-    }
-
-    /// Gives up what lies beyond `shape`: whole chunks, and the elements of chunks at the edge, which become fill values.
-    fn cut(&mut self, id: Id, shape: &[u64]) -> Result<()> {
-        let array = self.array(id)?;
-        let meta = array.meta();
-        let old = array.space.dims().to_vec();
-        let chunk = self.chunked_mut(id)?.chunk.clone();
-        let beyond =
-            |at: &[u64]| at.iter().zip(&chunk).zip(shape).any(|((&c, &n), &d)| c.saturating_mul(n) >= d);
-        // Reaches over the new extents, where it held elements of the old ones.
-        let crosses = |at: &[u64]| {
-            at.iter().zip(&chunk).zip(shape.iter().zip(&old)).any(|((&c, &n), (&new, &old))| {
-                let end = c.saturating_add(1).saturating_mul(n).min(old);
-                new < end
-            })
-        };
-        let chunks: Vec<(Coord, Entry)> =
-            self.chunked_mut(id)?.chunks.iter().map(|(c, e)| (c.clone(), *e)).collect();
-        let chunk_bytes = byte_count(&chunk, meta.dtype.size())?;
-        let context = BindContext { dtype: &meta.dtype, chunk: &chunk, chunk_bytes };
-        let pipeline = Registry::default().pipeline(&meta.filters, &context)?;
-        let element = self.fill_bytes(&meta)?;
-        let mut scratch = crate::codec::Scratch::default();
-        // Decoded before anything changes, so that a chunk that cannot be read leaves everything as it was.
-        let mut edges = Vec::new();
-        for (coord, entry) in chunks.iter().filter(|(at, _)| !beyond(at) && crosses(at)) {
-            let stored = self.disk.read(entry.address, to_usize(entry.length)?)?;
-            let mut bytes = Vec::new();
-            pipeline
-                .decode(&stored, entry.mask, &mut bytes, &mut scratch)
-                .context(|| format!("chunk {coord:?}"))?;
-            blank(&mut bytes, coord, &chunk, shape, &element, meta.dtype.size());
-            let mut encoded = Vec::new();
-            let mask = pipeline.encode(&bytes, &mut encoded, &mut scratch)?;
-            edges.push(EncodedChunk { coord: coord.clone(), bytes: Some(encoded.into()), mask });
-        }
-        for (coord, entry) in chunks.iter().filter(|(at, _)| beyond(at)) {
-            self.disk.release(entry.address, entry.length);
-            self.chunked_mut(id)?.set(coord.clone(), None);
-        }
-        let layout = WriteLayout {
-            dtype: meta.dtype.clone(),
-            shape: old,
-            block: vec![1; chunk.len()],
-            chunk: chunk.to_vec(),
-            cut_edges: false,
-            fill: Bytes::new(),
-            may_skip_fill: true,
-            pipeline: Arc::default(),
-        };
-        for edge in edges {
-            self.write_chunk(id, &layout, edge)?;
-        }
-        Ok(())
-    }
-}
-
-/// Overwrites the elements of a chunk that lie beyond `shape`.
-fn blank(bytes: &mut [u8], coord: &[u64], chunk: &[u64], shape: &[u64], fill: &[u8], size: usize) {
-    let size = size.max(1);
-    for (number, element) in (0u64..).zip(bytes.chunks_mut(size)) {
-        let mut rest = number;
-        let axes = coord.iter().zip(chunk).zip(shape).rev();
-        let mut outside = false;
-        for ((&c, &n), &d) in axes {
-            let within = rest % n.max(1);
-            rest /= n.max(1);
-            outside |= c.saturating_mul(n).saturating_add(within) >= d;
-        }
-        if outside {
-            match fill.len() == element.len() {
-                true => element.copy_from_slice(fill),
-                false => element.fill(0),
-            }
-        }
-    }
-}
-
-/// `bytes` bytes of one element over and over; zeros if it is empty.
-fn repeated(element: &[u8], bytes: u64, size: usize) -> Result<Vec<u8>> {
-    let length = to_usize(bytes)?;
-    if element.is_empty() {
-        return Ok(vec![0; length]);
-    }
-    if element.len() != size {
-        return Err(Error::invalid(format!(
-            "a fill value of {} bytes for elements of {size}",
-            element.len()
-        )));
-    }
-    let mut out = Vec::with_capacity(length);
-    while out.len() < length {
-        out.extend_from_slice(element);
-    }
-    Ok(out)
 }
 
 /// All coordinates of a grid, in C order.
-fn coordinates(grid: &[u64]) -> Result<impl Iterator<Item = Coord>> {
+pub(super) fn coordinates(grid: &[u64]) -> Result<impl Iterator<Item = Coord>> {
     let count = element_count(grid)?;
     let grid: Coord = grid.into();
     Ok((0..count).map(move |mut number| {

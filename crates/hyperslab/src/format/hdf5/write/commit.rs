@@ -40,15 +40,18 @@ enum Pass {
 impl Transaction {
     /// Makes everything that was changed durable.
     pub(super) fn commit(&mut self) -> Result<Committed> {
-        self.make_scales()?;
-        let mut located = HashMap::new();
         for id in self.dirty() {
             if let Body::Array(_) = &self.object(id)?.body {
                 self.complete(id)?;
-                if self.needs_place(id)? {
-                    let place = self.locate(id)?;
-                    located.insert(id, place);
-                }
+            }
+        }
+        self.state_provenance()?;
+        self.make_scales()?;
+        let mut located = HashMap::new();
+        for id in self.dirty() {
+            if self.needs_place(id)? {
+                let place = self.locate(id)?;
+                located.insert(id, place);
             }
         }
         let dirty = self.dirty();
@@ -186,7 +189,7 @@ impl Transaction {
     ) -> Result<(Prefix, Vec<NewMessage>)> {
         let mut messages = match &self.object(id)?.stored {
             Some(stored) => stored.messages.clone(),
-            None => Vec::new(),
+            None => self.object(id)?.carried.clone(),
         };
         let references = self.object(id)?.references;
         let object = self.object(id)?;
@@ -235,7 +238,7 @@ impl Transaction {
             None => {
                 let early = self.is_early() && !object.tracks;
                 let version = if early && attribute::is_compact(&attributes, usize::MAX) { 1 } else { 2 };
-                Prefix::new(version, references, object.tracks)
+                Prefix::new(version, references, object.tracks).with_times(object.times)
             }
         };
         if prefix.version == 1 && object.tracks {

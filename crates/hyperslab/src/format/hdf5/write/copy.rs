@@ -2,17 +2,19 @@
 
 use super::encoder::Encoder;
 use super::global;
-use super::index::Entry;
+use super::header::NewMessage;
+use super::index::{self, Entry};
 use super::object::{
     Array, Attribute, AttributeValue, Body, Fill, Group, Id, Link, Object, Storage, Target, Value,
 };
 use super::transaction::Transaction;
-use crate::codec::{BindContext, Registry, Scratch};
+use crate::codec::{BindContext, Pipeline, Registry, Scratch};
 use crate::dtype::{DType, ReferenceKind};
 use crate::error::{Context, Error, Result};
 use crate::format::hdf5::heap::GlobalHeap;
+use crate::format::hdf5::message::kind;
 use crate::format::hdf5::message::layout::IndexKind;
-use crate::format::hdf5::parse::Cursor;
+use crate::format::hdf5::parse::{Cursor, UNDEFINED};
 use crate::model::HeapRef;
 use crate::model::write::ObjectPath;
 use crate::shape::{byte_count, to_usize};
@@ -33,17 +35,45 @@ pub(super) fn has_heap(dtype: &DType) -> bool {
     }
 }
 
-/// Fails if there is no exact copy of an array.
-fn check_copy(array: &Array) -> Result<()> {
-    match &array.storage {
-        Storage::Chunked(chunked) if chunked.kind == IndexKind::Implicit && !chunked.chunks.is_empty() => {
-            Err(Error::unsupported("a copy of an array with an implicit chunk index"))
-        }
-        _ if has_heap(&array.dtype) && matches!(array.fill, Fill::Stored(_)) => {
-            Err(Error::unsupported("a copy of an array with a fill value on the heap"))
-        }
-        _ => Ok(()),
+/// The pipeline of an array in chunks.
+fn pipeline(array: &Array, chunk: &[u64]) -> Result<Pipeline> {
+    let chunk_bytes = byte_count(chunk, array.dtype.size())?;
+    let context = BindContext { dtype: &array.dtype, chunk, chunk_bytes };
+    Registry::default().pipeline(&array.filters, &context)
+}
+
+/// Fails if there is no exact copy of an array. `is_new`: made in this transaction.
+fn check_copy(array: &Array, is_new: bool) -> Result<()> {
+    let Storage::Chunked(chunked) = &array.storage else { return Ok(()) };
+    if is_new && chunked.kind == IndexKind::Implicit && !chunked.chunks.is_empty() {
+        return Err(Error::unsupported("a copy of an array with an implicit chunk index that is being made")
+            .hint("commit first"));
     }
+    // What points to the heap is decoded, and points to other objects then. All else is copied as it is stored, whatever
+    // its filters are.
+    match has_heap(&array.dtype) {
+        true => chunked.chunks.values().try_for_each(|e| pipeline(array, &chunked.chunk)?.check(e.mask)),
+        false => Ok(()),
+    }
+}
+
+/// Whether a message of a stored object that says nothing of links, attributes, or how elements are stored: who copies the
+/// object copies it, also if nobody here knows what it means.
+fn is_carried(message: &NewMessage) -> bool {
+    matches!(message.kind, kind::COMMENT | kind::MODIFIED | kind::MODIFIED_OLD | kind::GROUP_INFO)
+        || message.kind > kind::CACHE_IMAGE
+}
+
+/// The committed types that an object uses, one for each use.
+fn committed_types(object: &Object) -> Vec<Id> {
+    let own = match &object.body {
+        Body::Array(array) => array.committed,
+        _ => None,
+    };
+    let attributes = object.attributes.iter().filter_map(|a| match &a.what {
+        AttributeValue::New { committed, .. } | AttributeValue::Kept { committed, .. } => *committed,
+    });
+    own.into_iter().chain(attributes).collect()
 }
 
 impl Transaction {
@@ -60,7 +90,8 @@ impl Transaction {
             if let Body::Array(_) = &self.object(id)?.body {
                 self.load_chunks(id)?;
                 self.load_elsewhere(id)?;
-                check_copy(self.array(id)?)?;
+                let is_new = self.object(id)?.stored.is_none();
+                check_copy(self.array(id)?, is_new).context(|| format!("copy of {from}"))?;
             }
             let Body::Group(group) = &self.object(id)?.body else { continue };
             let names: Vec<_> = group.links.keys().cloned().collect();
@@ -76,8 +107,12 @@ impl Transaction {
             let copy = self.copy_one(id).context(|| format!("copy of {from}"))?;
             new.insert(id, copy);
         }
-        // Links lead to the copies.
+        // Nothing was counted before all copies are there. Links lead to them.
         for copy in new.values() {
+            let users = committed_types(self.object(*copy)?);
+            for user in users {
+                self.refer(user, 1)?;
+            }
             let Body::Group(group) = &mut self.object_mut(*copy)?.body else { continue };
             let mut targets = Vec::new();
             for link in group.links.values_mut() {
@@ -102,6 +137,13 @@ impl Transaction {
         let old = self.object(id)?;
         let (tracks, next) = (old.tracks, old.next_attribute);
         let attributes = old.attributes.clone();
+        let (carried, times) = match &old.stored {
+            Some(stored) => {
+                let carried = stored.messages.iter().filter(|m| is_carried(m)).cloned().collect();
+                (carried, stored.prefix.stored_times())
+            }
+            None => (old.carried.clone(), old.times),
+        };
         let body = match &old.body {
             Body::Group(group) => {
                 let links = group
@@ -119,19 +161,11 @@ impl Transaction {
         for attribute in attributes {
             copied.push(self.copy_attribute(attribute)?);
         }
-        let users: Vec<Id> = match &body {
-            Body::Array(array) => array.committed.into_iter().collect(),
-            _ => Vec::new(),
-        };
-        let users = users.into_iter().chain(copied.iter().filter_map(|a| match &a.what {
-            AttributeValue::New { committed, .. } | AttributeValue::Kept { committed, .. } => *committed,
-        }));
-        for user in users.collect::<Vec<_>>() {
-            self.refer(user, 1)?;
-        }
         let mut object = Object::new(body, tracks);
         object.attributes = copied;
         object.next_attribute = next;
+        object.carried = carried;
+        object.times = times;
         Ok(self.add(object))
     }
 
@@ -164,13 +198,17 @@ impl Transaction {
                 Storage::Contiguous { address: Some(new), size: *size, written: written.clone() }
             }
             Storage::Chunked(chunked) => {
-                let chunk_bytes = byte_count(&chunked.chunk, array.dtype.size())?;
-                let context = BindContext { dtype: &array.dtype, chunk: &chunked.chunk, chunk_bytes };
-                let pipeline = Registry::default().pipeline(&array.filters, &context)?;
+                let pipeline = pipeline(array, &chunked.chunk)?;
                 let mut new = chunked.clone();
                 let mut scratch = Scratch::default();
-                for entry in new.chunks.values_mut() {
-                    if heap {
+                for (at, entry) in &mut new.chunks {
+                    if heap && array.is_plain(at) {
+                        let stored = self.disk.read(entry.address, to_usize(entry.length)?)?;
+                        entry.address = {
+                            let bytes = self.deep(&array.dtype, &stored.into())?;
+                            self.disk.place(&bytes)?
+                        };
+                    } else if heap {
                         let stored = self.disk.read(entry.address, to_usize(entry.length)?)?;
                         let (mut bytes, mut encoded) = (Vec::new(), Vec::new());
                         pipeline.decode(&stored, entry.mask, &mut bytes, &mut scratch)?;
@@ -182,13 +220,21 @@ impl Transaction {
                         entry.address = self.copy_bytes(entry.address, entry.length)?;
                     }
                 }
+                if new.kind == IndexKind::Implicit && !new.chunks.is_empty() {
+                    // Its chunks do not lie in one run, as those of such an index do.
+                    new.kind = index::kind(self.shape_of(array, &chunked.chunk)?, false);
+                }
                 new.dirty = true;
-                new.address = crate::format::hdf5::parse::UNDEFINED;
+                new.address = UNDEFINED;
                 Storage::Chunked(new)
             }
             other => other.clone(),
         };
-        Ok(Array { storage, dirty: true, ..array.clone() })
+        let fill = match &array.fill {
+            Fill::Stored(bytes) if heap => Fill::Stored(self.deep(&array.dtype, bytes)?),
+            other => other.clone(),
+        };
+        Ok(Array { storage, fill, dirty: true, ..array.clone() })
     }
 
     fn copy_bytes(&mut self, address: u64, length: u64) -> Result<u64> {
@@ -204,7 +250,7 @@ impl Transaction {
     }
 
     /// Stored elements with new objects on the heap for those that they point to.
-    fn deep(&mut self, dtype: &DType, stored: &Bytes) -> Result<Bytes> {
+    pub(super) fn deep(&mut self, dtype: &DType, stored: &Bytes) -> Result<Bytes> {
         if !has_heap(dtype) {
             return Ok(stored.clone());
         }
@@ -250,7 +296,7 @@ impl Transaction {
             _ => return Ok(()),
         };
         let old = place(element, skip)?;
-        if old.address == 0 || old.address == crate::format::hdf5::parse::UNDEFINED {
+        if old.address == 0 || old.address == UNDEFINED {
             return Ok(());
         }
         let mut object = heap.object(old)?.to_vec();

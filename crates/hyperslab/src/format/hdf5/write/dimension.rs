@@ -28,7 +28,7 @@ fn numbers(values: &[i32]) -> Value {
     Value::Fixed(values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>().into())
 }
 
-fn text(bytes: &[u8]) -> (DType, Value) {
+pub(super) fn text(bytes: &[u8]) -> (DType, Value) {
     let mut stored = bytes.to_vec();
     stored.push(0);
     let dtype = DType::String {
@@ -105,9 +105,9 @@ impl Transaction {
         self.object(id).ok()?.stored.as_ref()?;
         self.array(id).ok()?;
         self.load_attributes(id).ok()?;
-        let class = Name::from("CLASS");
-        let there = self.object(id).ok()?.attributes.iter().any(|a| a.name == class);
-        there.then_some(id)
+        // Images and tables have one, too.
+        let class = self.object(id).ok()?.attributes.iter().find(|a| a.name.as_bytes() == b"CLASS")?;
+        data_of(class)?.starts_with(b"DIMENSION_SCALE").then_some(id)
     }
 
     /// Behind the numbers that the dimensions of the file have.
@@ -129,13 +129,25 @@ impl Transaction {
             }
             self.load_attributes(id)?;
             let found = self.object(id)?.attributes.iter().find(|a| a.name == wanted).cloned();
-            if let Some(bytes) = found.and_then(|a| data_of(&a))
-                && let Some(bytes) = bytes.first_chunk::<4>()
-            {
-                next = next.max(i32::from_le_bytes(*bytes).saturating_add(1));
+            if let Some(number) = found.and_then(|a| self.number_in(&a)) {
+                next = next.max(number.saturating_add(1));
             }
         }
         Ok(next)
+    }
+
+    /// The first element of an attribute of whole numbers of 32 bits, in the byte order that it has.
+    fn number_in(&mut self, attribute: &Attribute) -> Option<i32> {
+        let bytes = *data_of(attribute)?.first_chunk::<4>()?;
+        let dtype = match &attribute.what {
+            AttributeValue::New { dtype, .. } => dtype.clone(),
+            AttributeValue::Kept { body, .. } => self.parse_attribute(body).ok()?.0,
+        };
+        match dtype {
+            DType::Integer(t) if t.size == 4 && t.order == ByteOrder::Big => Some(i32::from_be_bytes(bytes)),
+            DType::Integer(t) if t.size == 4 => Some(i32::from_le_bytes(bytes)),
+            _ => None,
+        }
     }
 
     fn set_own(&mut self, id: Id, name: &str, dtype: DType, space: Dataspace, value: Value) -> Result<()> {
@@ -261,9 +273,9 @@ impl Transaction {
                             || Error::new(ErrorKind::NotFound, format!("there is no dimension {path}"));
                         let scale = self.find(path).map_err(|_| missing())?;
                         let number = Name::from("_Netcdf4Dimid");
-                        let number = self.object(scale)?.attributes.iter().find(|a| a.name == number);
-                        let number = number.and_then(data_of).and_then(|b| b.first_chunk::<4>().copied());
-                        let scale = (scale, number.map_or(0, i32::from_le_bytes));
+                        let number =
+                            self.object(scale)?.attributes.iter().find(|a| a.name == number).cloned();
+                        let scale = (scale, number.and_then(|a| self.number_in(&a)).unwrap_or(0));
                         scales.insert(path.clone(), scale);
                         Some(scale)
                     }
@@ -316,8 +328,12 @@ impl Transaction {
         let name = Name::from("REFERENCE_LIST");
         let old = self.object(scale)?.attributes.iter().find(|a| a.name == name).cloned();
         let mut stored = old.as_ref().and_then(data_of).map(|b| b.to_vec()).unwrap_or_default();
-        if stored.len() % dtype.size() != 0 {
-            return Err(Error::unsupported("adding to a REFERENCE_LIST of another type"));
+        if let Some(Attribute { what: AttributeValue::Kept { body, .. }, .. }) = &old {
+            // Signed or not, the number of an axis is the same.
+            let (own, ..) = self.parse_attribute(&body.clone())?;
+            if !is_reference_list(&own, &dtype) {
+                return Err(Error::unsupported("adding to a REFERENCE_LIST of another type"));
+            }
         }
         let value = if stored.is_empty() {
             let (mut elements, mut targets) = (Vec::new(), Vec::new());
@@ -342,6 +358,23 @@ impl Transaction {
         let count = value.count(dtype.size()) as u64;
         self.set_own(scale, "REFERENCE_LIST", dtype, list(count), value)
     }
+}
+
+/// Whether elements of a REFERENCE_LIST of a file are stored as those that are added to it.
+fn is_reference_list(own: &DType, added: &DType) -> bool {
+    let (DType::Compound { size, fields }, DType::Compound { size: wanted, fields: others }) = (own, added)
+    else {
+        return false;
+    };
+    let same = |(a, b): (&Field, &Field)| {
+        let number = |dtype: &DType| match dtype {
+            DType::Integer(t) => Some((t.size, t.order)),
+            _ => None,
+        };
+        a.offset == b.offset
+            && (a.dtype == b.dtype || number(&a.dtype).is_some() && number(&a.dtype) == number(&b.dtype))
+    };
+    size == wanted && fields.len() == others.len() && fields.iter().zip(others).all(same)
 }
 
 /// The elements of an attribute as stored, if they are known.

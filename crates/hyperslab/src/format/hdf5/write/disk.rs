@@ -72,6 +72,8 @@ pub(super) struct Disk {
     sizes: Sizes,
     /// Address behind the last byte given out.
     end: u64,
+    /// Address from which on the target holds nothing but zeros.
+    zeros: u64,
     room: Room,
     /// Bytes that are on their way, and where they go.
     gathered: Vec<u8>,
@@ -89,7 +91,9 @@ impl Disk {
     /// A file in `target` whose address 0 is at `base` and whose bytes up to `end` are in use.
     pub(super) fn new(target: Arc<dyn Target>, base: u64, end: u64, sizes: Sizes) -> Self {
         let room = Room::default();
-        Disk { target, base, sizes, end, room, gathered: Vec::new(), gathered_at: 0, written: 0 }
+        // What may stand behind the end is nobody's.
+        let zeros = target.len().map_or(u64::MAX, |length| length.saturating_sub(base)).max(end);
+        Disk { target, base, sizes, end, zeros, room, gathered: Vec::new(), gathered_at: 0, written: 0 }
     }
 
     /// Sizes of addresses and lengths.
@@ -140,14 +144,15 @@ impl Disk {
             self.gathered.resize(self.gathered.len() + (address - self.end) as usize, 0);
         }
         self.end = end;
+        self.zeros = self.zeros.max(end);
         Ok(address)
     }
 
     /// The same, with zeros in it.
     pub(super) fn allocate_zeroed(&mut self, length: u64, align: u64) -> Result<u64> {
-        let behind = self.end;
+        let zeros_from = self.zeros;
         let address = self.allocate(length, align)?;
-        if address < behind {
+        if address < zeros_from {
             let zeros = vec![0; length.min(GATHERED as u64 / 2) as usize];
             let mut done = 0;
             while done < length {
@@ -164,6 +169,14 @@ impl Disk {
         let inside = address.checked_add(length).is_some_and(|end| end <= self.end);
         if address != UNDEFINED && length > 0 && inside {
             self.room.give(address, length);
+            // Room at the end is none: what comes next begins there, also if it needs more.
+            let last = self.room.runs.last_key_value().map(|(&address, &length)| (address, length));
+            if let Some((address, length)) = last
+                && address + length == self.end
+            {
+                self.room.remove(address);
+                self.end = address;
+            }
         }
     }
 

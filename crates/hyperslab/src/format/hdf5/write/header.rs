@@ -67,6 +67,21 @@ impl Prefix {
         Prefix { version, flags, times: [0; 4], phase_change: (8, 6), references }
     }
 
+    /// The times that are stored: access, modification, change and birth.
+    pub(super) fn stored_times(&self) -> Option<[u32; 4]> {
+        (self.version != 1 && self.flags & TIMES != 0).then_some(self.times)
+    }
+
+    /// The same with times, where its version has them.
+    #[must_use]
+    pub(super) fn with_times(mut self, times: Option<[u32; 4]>) -> Self {
+        if let Some(times) = times.filter(|_| self.version != 1) {
+            self.times = times;
+            self.flags |= TIMES;
+        }
+        self
+    }
+
     /// The most attributes that stand in the header.
     pub(super) fn max_compact(&self) -> usize {
         self.phase_change.0.into()

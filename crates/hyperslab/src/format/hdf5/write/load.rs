@@ -3,7 +3,6 @@
 //! The file is read as it was when the transaction began. What the transaction does not understand of an object is kept
 //! byte for byte; what could not be kept faithfully is refused before anything changes.
 
-use super::copy::has_heap;
 use super::group::{GroupK, Table};
 use super::header::{Blocks, NewMessage, Prefix};
 use super::index::Entry;
@@ -37,7 +36,7 @@ use crate::model::{
 use crate::shape::{Coord, Name};
 use crate::source::{Neighbours, Source};
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The file as it was when the transaction began.
@@ -97,6 +96,7 @@ impl Transaction {
             chunk_k: k.chunk,
             root_table: None,
             written: HashMap::new(),
+            unhashed: HashSet::new(),
             next_dimension: None,
             chunks: 0,
         };
@@ -108,7 +108,7 @@ impl Transaction {
         Ok(transaction)
     }
 
-    fn file(&self) -> Result<Arc<Hdf5>> {
+    pub(super) fn file(&self) -> Result<Arc<Hdf5>> {
         match &self.reading {
             Some(reading) => Ok(reading.file.clone()),
             None => Err(Error::invalid("a new file has no objects to be read")),
@@ -191,6 +191,8 @@ impl Transaction {
             place,
             refused,
             stored: Some(stored),
+            carried: Vec::new(),
+            times: None,
         });
         self.by_address.insert(address, id);
         Ok(id)
@@ -356,10 +358,6 @@ impl Transaction {
     fn stored_index(&mut self, id: Id) -> Result<Option<StoredIndex>> {
         let Body::Array(array) = &self.object(id)?.body else { return Ok(None) };
         let Storage::Chunked(chunked) = &array.storage else { return Ok(None) };
-        if chunked.edge_unfiltered {
-            let what = "changing chunks of an array whose chunks at the edge are not filtered";
-            return Err(Error::unsupported(what));
-        }
         if chunked.loaded {
             return Ok(None);
         }
@@ -390,6 +388,7 @@ impl Transaction {
         for (at, place) in wanted.iter().zip(index.locate(&wanted)?) {
             let entry = match place {
                 ChunkRef::Range { offset, length, mask, .. } => {
+                    let mask = stored_mask(chunked.edge_unfiltered, mask);
                     Some(Entry { address: offset.saturating_sub(base), length, mask })
                 }
                 ChunkRef::Absent => None,
@@ -404,6 +403,7 @@ impl Transaction {
     pub(super) fn load_chunks(&mut self, id: Id) -> Result<()> {
         let Some((index, _)) = self.stored_index(id)? else { return Ok(()) };
         let base = self.disk.base();
+        let plain_edges = self.chunked_mut(id)?.edge_unfiltered;
         let mut chunks = BTreeMap::new();
         let mut fault = None;
         index.scan(
@@ -411,6 +411,7 @@ impl Transaction {
                 let ChunkRef::Range { offset, length, mask, .. } = chunk else {
                     return Err(Error::unsupported("a chunk that is not in the file"));
                 };
+                let mask = stored_mask(plain_edges, mask);
                 chunks.insert(coord, Entry { address: offset.saturating_sub(base), length, mask });
                 Ok(())
             },
@@ -466,7 +467,7 @@ impl Transaction {
 
     /// Fails if an object of the file, or one below it, cannot be removed.
     pub(super) fn check_removable(&mut self, id: Id) -> Result<()> {
-        let (mut todo, mut seen) = (vec![id], std::collections::HashSet::new());
+        let (mut todo, mut seen) = (vec![id], HashSet::new());
         while let Some(id) = todo.pop() {
             if !seen.insert(id) {
                 continue;
@@ -506,12 +507,10 @@ impl Transaction {
             (Some(stored), _) => stored.blocks.0.clone(),
             (None, place) => place.into_iter().collect(),
         };
-        if let Body::Array(array) = &object.body
-            && !has_heap(&array.dtype)
-        {
+        if let Body::Array(array) = &object.body {
             match &array.storage {
                 Storage::Contiguous { address: Some(address), size, .. } => runs.push((*address, *size)),
-                Storage::Chunked(chunked) if !chunked.edge_unfiltered => {
+                Storage::Chunked(_) => {
                     // A damaged index gives nothing back, and hinders nobody.
                     let _ = self.load_chunks(id);
                     if let Storage::Chunked(chunked) = &self.array(id)?.storage {
@@ -575,6 +574,12 @@ impl Transaction {
         }
         Ok(())
     }
+}
+
+/// The mask as an entry of the index has it, of one that says what to do: a chunk at the edge that is not filtered skips all
+/// filters, and its entry does not say so.
+fn stored_mask(plain_edges: bool, mask: u32) -> u32 {
+    if plain_edges && mask == u32::MAX { 0 } else { mask }
 }
 
 /// What stands in front of the messages of a header, with the number of users.

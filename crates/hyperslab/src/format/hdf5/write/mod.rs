@@ -19,6 +19,7 @@ mod datatype;
 mod dimension;
 mod disk;
 mod encoder;
+mod fill;
 mod global;
 mod group;
 mod header;
@@ -31,9 +32,12 @@ mod load;
 mod local;
 mod message;
 mod object;
+mod provenance;
 mod reclaim;
+mod resize;
 mod restack;
 mod selection;
+mod settle;
 mod superblock;
 mod support;
 mod target;
@@ -42,6 +46,7 @@ mod tests;
 mod transaction;
 mod update;
 
+pub use provenance::Provenance;
 pub use target::{MemoryTarget, Target};
 
 use crate::error::{Error, Result};
@@ -53,7 +58,7 @@ use crate::model::write::{
 use crate::shape::Name;
 use bytes::Bytes;
 use object::{AttributeValue, Body, Group, Object, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transaction::Transaction;
 
@@ -83,6 +88,8 @@ pub struct Hdf5Options {
     pub user_block: u64,
     /// The text of netCDF's attribute `_NCProperties` of the root group.
     pub properties: Option<String>,
+    /// What each array says of where it comes from, with a hash of its elements; `None`: nothing.
+    pub provenance: Option<Provenance>,
 }
 
 impl Hdf5Options {
@@ -123,6 +130,13 @@ impl Hdf5Options {
         self.properties = Some(text.into());
         self
     }
+
+    /// Sets what each array says of where it comes from.
+    #[must_use]
+    pub fn with_provenance(mut self, provenance: Provenance) -> Self {
+        self.provenance = Some(provenance);
+        self
+    }
 }
 
 /// A transaction on an HDF5 file.
@@ -161,6 +175,7 @@ impl Hdf5Writer {
             chunk_k: 32,
             root_table: None,
             written: HashMap::new(),
+            unhashed: HashSet::new(),
             next_dimension: Some(0),
             chunks: 0,
         };

@@ -269,6 +269,10 @@ pub(super) struct Object {
     pub(super) refused: Option<String>,
     /// What the file has of it.
     pub(super) stored: Option<Stored>,
+    /// Messages of the object that it is a copy of, which are written as they are.
+    pub(super) carried: Vec<NewMessage>,
+    /// Times of the object that it is a copy of: access, modification, change and birth.
+    pub(super) times: Option<[u32; 4]>,
 }
 
 impl Object {
@@ -286,6 +290,8 @@ impl Object {
             place: None,
             refused: None,
             stored: None,
+            carried: Vec::new(),
+            times: None,
         }
     }
 

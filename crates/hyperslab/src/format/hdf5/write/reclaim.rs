@@ -10,6 +10,7 @@ use super::object::{Body, Id, Storage};
 use super::transaction::Transaction;
 use crate::error::{Error, Result};
 use crate::format::hdf5::heap::DoublingTable;
+use crate::format::hdf5::index::Geometry;
 use crate::format::hdf5::message::attribute::AttributeInfo;
 use crate::format::hdf5::message::kind;
 use crate::format::hdf5::message::layout::IndexKind;
@@ -218,6 +219,99 @@ fn tree1(disk: &mut Disk, root: u64, node: u64, key: u64, leaf: Option<u64>, run
     Ok(())
 }
 
+/// The blocks of the fixed array whose header is at `address`.
+fn fixed_array(disk: &mut Disk, address: u64, runs: &mut Runs) -> Result<()> {
+    let sizes = disk.sizes();
+    let (o, l) = (u64::from(sizes.offset), u64::from(sizes.length));
+    let bytes = sealed(disk, address, 12 + l + o)?;
+    let mut c = Cursor::new(&bytes, "fixed array header", address);
+    c.signature(b"FAHD")?;
+    c.skip(2)?;
+    let (size, page_bits) = (u64::from(c.u8()?), u32::from(c.u8()?));
+    let (count, data) = (c.length(sizes)?, c.address(sizes)?);
+    push(runs, address, 12 + l + o)?;
+    if data == UNDEFINED {
+        return Ok(());
+    }
+    let page = 1u64.checked_shl(page_bits).ok_or_else(|| c.corrupt("pages of 2^64 entries"))?;
+    let too_large = || Error::invalid(format!("a fixed array of {count} entries"));
+    let entries = count.checked_mul(size).ok_or_else(too_large)?;
+    if count <= page {
+        let length = entries.saturating_add(6 + o + 4);
+        sealed(disk, data, length)?;
+        return push(runs, data, length);
+    }
+    let pages = count.div_ceil(page);
+    let prefix = 6 + o + pages.div_ceil(8) + 4;
+    sealed(disk, data, prefix)?;
+    let length = pages.checked_mul(4).and_then(|n| n.checked_add(entries)?.checked_add(prefix));
+    push(runs, data, length.ok_or_else(too_large)?)
+}
+
+/// The blocks of the extensible array whose header is at `address`.
+fn extensible_array(disk: &mut Disk, address: u64, runs: &mut Runs) -> Result<()> {
+    let sizes = disk.sizes();
+    let (o, l) = (u64::from(sizes.offset), u64::from(sizes.length));
+    let length = 16 + 6 * l + o;
+    let bytes = sealed(disk, address, length)?;
+    let mut c = Cursor::new(&bytes, "extensible array header", address);
+    c.signature(b"EAHD")?;
+    c.skip(2)?;
+    let size = u64::from(c.u8()?);
+    let (max_bits, direct, smallest, pointers, page_bits) = (c.u8()?, c.u8()?, c.u8()?, c.u8()?, c.u8()?);
+    let g = Geometry::from_parameters(max_bits, direct, smallest, pointers, page_bits)?;
+    c.take_u64(6 * l)?;
+    let index = c.address(sizes)?;
+    push(runs, address, length)?;
+    if index == UNDEFINED {
+        return Ok(());
+    }
+    let number_size = u64::from(max_bits).div_ceil(8);
+    // The block of one group, and what a block of addresses of such takes.
+    let data_length = |group: u32| -> Option<u64> {
+        let (entries, pages) = (g.entries(group).checked_mul(size)?, g.pages(group));
+        entries.checked_add(6 + o + number_size + 4)?.checked_add(pages.checked_mul(4)?)
+    };
+    let too_large = || Error::invalid("a data block of 2^64 bytes in an extensible array");
+    let near: u64 = (0..g.near_groups).map(|group| g.blocks(group)).sum();
+    let far = u64::from(g.groups.saturating_sub(g.near_groups));
+    let index_length = 6 + o + g.direct * size + (near + far) * o + 4;
+    let bytes = sealed(disk, index, index_length)?;
+    let mut c = Cursor::new(&bytes, "extensible array index block", index);
+    c.signature(b"EAIB")?;
+    c.take_u64(2 + o + g.direct * size)?;
+    push(runs, index, index_length)?;
+    for group in 0..g.near_groups {
+        for _ in 0..g.blocks(group) {
+            let data = c.address(sizes)?;
+            if data != UNDEFINED {
+                push(runs, data, data_length(group).ok_or_else(too_large)?)?;
+            }
+        }
+    }
+    for group in g.near_groups..g.groups {
+        let at = c.address(sizes)?;
+        if at == UNDEFINED {
+            continue;
+        }
+        let (blocks, pages) = (g.blocks(group), g.pages(group));
+        let bitmap = blocks.saturating_mul(pages.div_ceil(8));
+        let length = blocks.saturating_mul(o).saturating_add(bitmap).saturating_add(6 + o + number_size + 4);
+        let bytes = sealed(disk, at, length)?;
+        let mut c = Cursor::new(&bytes, "extensible array secondary block", at);
+        c.signature(b"EASB")?;
+        c.take_u64(2 + o + number_size + bitmap)?;
+        push(runs, at, length)?;
+        for _ in 0..blocks {
+            let data = c.address(sizes)?;
+            if data != UNDEFINED {
+                push(runs, data, data_length(group).ok_or_else(too_large)?)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 impl Transaction {
     /// Gives back what was found, or nothing.
     fn give_back(&mut self, found: Result<Runs>) {
@@ -266,7 +360,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Gives back the B-tree of an array's chunks, which is written anew or removed. Other indexes keep their room.
+    /// Gives back the index of an array's chunks, which is written anew or removed.
     pub(super) fn reclaim_index(&mut self, id: Id) -> Result<()> {
         let Body::Array(array) = &self.object(id)?.body else { return Ok(()) };
         let Storage::Chunked(chunked) = &array.storage else { return Ok(()) };
@@ -281,7 +375,10 @@ impl Transaction {
         let found = match kind {
             IndexKind::BtreeV1 => tree1(&mut self.disk, address, node, key, None, &mut runs),
             IndexKind::BtreeV2 { .. } => tree2(&mut self.disk, address, &mut runs, &mut |_| Ok(())),
-            _ => return Ok(()),
+            IndexKind::FixedArray { .. } => fixed_array(&mut self.disk, address, &mut runs),
+            IndexKind::ExtensibleArray { .. } => extensible_array(&mut self.disk, address, &mut runs),
+            // Chunks and nothing else.
+            IndexKind::Single { .. } | IndexKind::Implicit => return Ok(()),
         };
         self.give_back(found.map(|()| runs));
         Ok(())

@@ -39,6 +39,8 @@ impl Transaction {
             (Some((&height, rest)), Some((_, own))) if rest == own => (height.max(1), rest.len()),
             _ => return Err(Error::invalid(format!("chunks {chunk:?} of {dims:?} are no stack"))),
         };
+        // Mappings are changed where they are: collections that are held would be written over them.
+        self.heap.flush(&mut self.disk)?;
         let count = count(&restack.slots)?;
         let rows = count.checked_mul(height).ok_or_else(|| Error::invalid("more rows than 2^64"))?;
         self.load_chunks(id)?;

@@ -38,6 +38,12 @@ impl Transaction {
         }
     }
 
+    /// Whether there can be virtual datasets: they have one form only, which HDF5 1.8 does not read. A file that is edited
+    /// gets them whatever its superblock is, as the reference library gives them to it.
+    pub(super) fn has_virtual(&self) -> bool {
+        self.options.libver != Libver::V18 || self.reading.is_some()
+    }
+
     fn array_support(&self, spec: &ArraySpec) -> Result<Support> {
         if let Some(dropped) = self.type_support(&spec.dtype)? {
             return Ok(dropped);
@@ -60,7 +66,7 @@ impl Transaction {
             LayoutSpec::Chunked { shard: Some(_), .. } => {
                 Ok(Support::Mapped("chunks, each stored on its own, without shards".into()))
             }
-            LayoutSpec::Virtual(_) | LayoutSpec::Stacked { .. } if self.options.libver == Libver::V18 => {
+            LayoutSpec::Virtual(_) | LayoutSpec::Stacked { .. } if !self.has_virtual() => {
                 Ok(Support::Dropped("HDF5 1.8 has no virtual datasets".into()))
             }
             _ => Ok(Support::Kept),

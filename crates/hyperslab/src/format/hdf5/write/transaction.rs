@@ -20,6 +20,10 @@ const MAX_LINKS: u32 = 64;
 /// Bytes of the first block of a header whose address is needed before it is known what it will hold.
 const RESERVED: u64 = 320;
 
+/// Bytes of a message in a header of version 1, which are a multiple of eight below 2^16. The reference library has no place
+/// for larger attributes of such objects either.
+const MAX_MESSAGE: usize = 65_528;
+
 /// A transaction on one file.
 #[derive(Debug)]
 pub(super) struct Transaction {
@@ -40,6 +44,8 @@ pub(super) struct Transaction {
     pub(super) root_table: Option<Table>,
     /// Chunks of implicit indexes that were written.
     pub(super) written: HashMap<Id, BTreeSet<Coord>>,
+    /// Arrays of the file whose hash was taken back, if they had one.
+    pub(super) unhashed: HashSet<Id>,
     /// The number that the next dimension gets.
     pub(super) next_dimension: Option<i32>,
     /// Chunks written so far.
@@ -281,10 +287,19 @@ impl Transaction {
         let count = if space.is_null() { 0 } else { element_count(space.dims())? };
         let value = self.value(&dtype, count, &content)?;
         let committed = self.committed(committed.as_ref(), &dtype)?;
-        let bytes = value.count(dtype.size()).saturating_mul(dtype.size());
-        if self.object(id)?.stored.as_ref().is_some_and(|s| s.prefix.version == 1) && bytes > 60_000 {
-            let text = format!("{bytes} bytes of an attribute of an object with a header of version 1");
-            return Err(Error::unsupported(text).hint("write the file anew for HDF5 1.8 or later"));
+        if self.object(id)?.stored.as_ref().is_some_and(|s| s.prefix.version == 1) {
+            let mut message = super::encoder::Encoder::new(self.disk.sizes());
+            super::message::dtype(&mut message, &dtype, self.style())?;
+            // Eight bytes in front of three parts, each filled up to a multiple of eight.
+            let parts = [name.as_bytes().len() + 1, message.len(), out.len()];
+            let head: usize = 8 + parts.iter().map(|n| n.next_multiple_of(8)).sum::<usize>();
+            let bytes = value.count(dtype.size()).saturating_mul(dtype.size()).saturating_add(head);
+            if bytes > MAX_MESSAGE {
+                let text = format!(
+                    "an attribute of {bytes} bytes on an object with a header of version 1, {MAX_MESSAGE} are possible"
+                );
+                return Err(Error::unsupported(text).hint("write the file anew for HDF5 1.8 or later"));
+            }
         }
         self.put_attribute(id, name, AttributeValue::New { dtype, committed, space, value })
     }
