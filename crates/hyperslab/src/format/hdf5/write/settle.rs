@@ -127,7 +127,8 @@ impl Transaction {
                 };
                 let (before, after) = (self.stored(was)?, self.stored(is)?);
                 if !before.is_unset() {
-                    beside = Some(before.place.address);
+                    // The last one in the file is the youngest, and likely to have room.
+                    beside = beside.max(Some(before.place.address));
                 }
                 let now = self.heap.new_object(after.place).cloned();
                 let same = match (before.is_unset(), &now) {
