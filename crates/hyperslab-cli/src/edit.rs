@@ -11,17 +11,28 @@ use hyperslab::source::write::WriteOptions;
 use hyperslab::{Address, Context, Error, OpenOptions, Transaction};
 use std::io::Read;
 
-/// Changes what is at an address, all of it or nothing.
+/// Changes what is at an address, all of it or nothing; once more where another writer was faster.
 fn change(
     address: &Address,
     open: &OpenOptions,
-    run: impl FnOnce(&mut Transaction) -> Outcome<()>,
+    mut run: impl FnMut(&mut Transaction) -> Outcome<()>,
 ) -> Outcome<()> {
     let _busy = Busy::new();
-    let mut transaction = hyperslab::edit(address.clone(), open, &WriteOptions::default())?;
-    run(&mut transaction)?;
-    transaction.commit()?;
-    Ok(())
+    // What the library does not know of ends it, too.
+    let mut other = None;
+    let done = hyperslab::change(address.clone(), open, &WriteOptions::default(), |transaction| {
+        run(transaction).map_err(|failure| match failure {
+            Failure::Library(e) => e,
+            failure => {
+                other = Some(failure);
+                Error::invalid("the change was given up")
+            }
+        })
+    });
+    match other {
+        Some(failure) => Err(failure),
+        None => Ok(done?),
+    }
 }
 
 /// The target and the value of `TARGET[SLICE]=VALUE`, blanks around the sign allowed. The slice ends where its value begins; a
@@ -72,23 +83,27 @@ pub(crate) fn attr(arguments: &Attr, open: &OpenOptions) -> Outcome<()> {
     })
 }
 
+/// One structural change.
+fn apply(address: &Address, open: &OpenOptions, what: &Change) -> Outcome<()> {
+    change(address, open, |transaction| Ok(transaction.apply(what.clone())?))
+}
+
 /// `resize`: the extents of an array.
 pub(crate) fn resize(arguments: &Resize, open: &OpenOptions) -> Outcome<()> {
     let array = ObjectPath::parse(&arguments.address.path)?;
-    let resize = Change::Resize { array, shape: arguments.shape.clone() };
-    change(&arguments.address, open, |transaction| Ok(transaction.apply(resize)?))
+    apply(&arguments.address, open, &Change::Resize { array, shape: arguments.shape.clone() })
 }
 
 /// `mv`: an object to another path.
 pub(crate) fn rename(arguments: &Move, open: &OpenOptions) -> Outcome<()> {
     let (from, to) = (ObjectPath::parse(&arguments.address.path)?, ObjectPath::parse(&arguments.to)?);
-    change(&arguments.address, open, |transaction| Ok(transaction.apply(Change::Rename { from, to })?))
+    apply(&arguments.address, open, &Change::Rename { from, to })
 }
 
 /// `rm`: an object, and all below it.
 pub(crate) fn remove(arguments: &Remove, open: &OpenOptions) -> Outcome<()> {
     let path = ObjectPath::parse(&arguments.address.path)?;
-    change(&arguments.address, open, |transaction| Ok(transaction.apply(Change::Delete { path })?))
+    apply(&arguments.address, open, &Change::Delete { path })
 }
 
 /// `append`: rows along the first axis, from the standard input.

@@ -36,7 +36,7 @@ pub use plan::ReadPlan;
 pub use select::Selection;
 pub use staged::StagedArray;
 pub use version::Versions;
-pub use write::{Format, Transaction, create, edit};
+pub use write::{Format, Transaction, change, create, edit};
 
 /// The Rust of the README, compiled with the tests.
 #[cfg(doctest)]

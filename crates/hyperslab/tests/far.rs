@@ -496,3 +496,75 @@ fn thousands_of_small_arrays_are_looked_at_in_few_requests() {
     let (requests, bytes, _) = server.count();
     assert!(requests <= 90, "check: {requests} requests, {bytes} bytes");
 }
+
+/// A bucket that refuses to be written, or breaks off: the old state or the new one, and words that say where it failed.
+#[test]
+fn a_bucket_that_fails_keeps_a_whole_state() {
+    let bucket = Bucket::start(Dialect::S3);
+    let mut options = hyperslab::write::CreateOptions::default();
+    options.open.remote.retries = 1;
+    options.open.remote.delay = Duration::from_millis(1);
+    options.open.remote.timeout = Duration::from_millis(400);
+    let address = format!("s3://bucket/x.zarr#aws.endpoint={}", bucket.endpoint());
+    let make = || -> hyperslab::Result<()> {
+        let mut transaction = hyperslab::create(address.as_str(), hyperslab::Format::Zarr3, &options)?;
+        let dtype = hyperslab::dtype::DType::from_numpy("<i4").unwrap();
+        let spec = hyperslab::model::write::ArraySpec::simple(dtype.clone(), &[4]).with_chunk(&[2]);
+        transaction.create_array("a", spec)?;
+        let mut staged = hyperslab::StagedArray::full(&[4], &[4], &dtype, None)?;
+        staged.set(.., 1)?;
+        staged.commit_to(&mut transaction, "a")?;
+        transaction.commit().map(drop)
+    };
+    let write = hyperslab::source::write::WriteOptions::default();
+    let read = || -> hyperslab::Result<Vec<i32>> {
+        Ok(hyperslab::array::open_with(address.as_str(), &options.open)?.array("a")?.read::<i32>(..)?.data)
+    };
+    // 403 is said at once; 500 and 503 are tried again; the others give no answer.
+    let faults = [403, 500, 503, bucket::CLOSE, bucket::STALL];
+    for (fault, first) in faults.into_iter().flat_map(|fault| [(fault, 1), (fault, 4)]) {
+        bucket.fail_behind(first, fault, usize::MAX);
+        let error = make().expect_err("the bucket failed");
+        bucket.fail(0, 0);
+        assert!(error.to_string().contains("/x.zarr"), "{fault} {first}: {error}");
+        assert!(read().is_err(), "{fault} {first}: there is half of it");
+        clear(&address, &options.open);
+    }
+    make().unwrap();
+    let set = |value: i32| {
+        let mut transaction = hyperslab::edit(address.as_str(), &options.open, &write)?;
+        transaction.set("a", .., value)?;
+        transaction.commit().map(drop)
+    };
+    let mut now = 1;
+    for fault in faults {
+        for first in [3, 12] {
+            bucket.fail_behind(first, fault, usize::MAX);
+            let error = set(now + 1).expect_err("the bucket failed");
+            bucket.fail(0, 0);
+            assert!(error.to_string().contains("/x.zarr"), "{fault} {first}: {error}");
+            // The next writer finishes what was committed.
+            drop(hyperslab::edit(address.as_str(), &options.open, &write).unwrap());
+            let found = read().unwrap();
+            assert!(found == [now; 4] || found == [now + 1; 4], "{fault} {first}: {found:?}");
+            now = found[0];
+        }
+    }
+    // Somebody else writes the same object at the same time.
+    let mut transaction = hyperslab::edit(address.as_str(), &options.open, &write).unwrap();
+    transaction.set("a", 0u64..1, 100).unwrap();
+    set(now + 5).unwrap();
+    let error = transaction.commit().unwrap_err();
+    assert_eq!(error.kind(), hyperslab::ErrorKind::Changed);
+    assert!(error.to_string().contains("a/c/0"), "{error}");
+    assert_eq!(read().unwrap(), [now + 5; 4]);
+}
+
+/// Removes what a writer that failed has left.
+fn clear(address: &str, options: &hyperslab::OpenOptions) {
+    let address = hyperslab::Address::parse(&format!("{address}&mode=zarr"));
+    let store = hyperslab::array::Location::store(&address, options).unwrap();
+    for key in store.list("").unwrap() {
+        store.delete(&key).unwrap();
+    }
+}

@@ -28,6 +28,7 @@ mod version_model;
 mod versions;
 mod written;
 mod zarr;
+mod zarr_writers;
 
 /// The folder of shared material beside the repository, if it is there: the corpus, the oracle.
 fn shared(what: &str) -> Option<std::path::PathBuf> {

@@ -46,7 +46,7 @@ pub use pipeline::Pipeline;
 pub use registry::{Bind, BindJson, Registry, filter_name};
 pub use scratch::Scratch;
 pub use spelling::{Hdf5, SPELLINGS, Spelling};
-pub use vlen::Vlen;
+pub use vlen::{Vlen, json_is_of_texts};
 
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};

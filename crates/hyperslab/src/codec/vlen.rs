@@ -107,6 +107,23 @@ fn values(bytes: &Bytes) -> Result<Vec<Bytes>> {
     Ok(list)
 }
 
+/// Whether all values of a chunk of `json2` are texts, so that texts can take their place.
+pub fn json_is_of_texts(bytes: &[u8]) -> Result<bool> {
+    let document = Json::parse(bytes)?;
+    let mut level: Vec<&Json> = match document.as_list() {
+        Some([values @ .., _, _]) => values.iter().collect(),
+        _ => return Err(corrupt("json2: no list of values, type and extents")),
+    };
+    // Lists within it are axes.
+    while level.iter().any(|v| v.as_list().is_some()) {
+        if level.iter().any(|v| v.as_list().is_none()) {
+            return Ok(false);
+        }
+        level = level.into_iter().flat_map(|v| v.as_list().unwrap_or(&[])).collect();
+    }
+    Ok(level.iter().all(|v| v.as_str().is_some()))
+}
+
 /// Numcodecs' `json2`: a list of the values, nested as the extents say, and behind them the type and the extents.
 fn json_values(bytes: &[u8]) -> Result<Vec<Bytes>> {
     let document = Json::parse(bytes)?;

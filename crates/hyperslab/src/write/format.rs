@@ -68,9 +68,12 @@ impl Format {
         found.ok_or_else(|| Error::invalid(format!("no format is called {name:?}; there are {}", known())))
     }
 
-    /// The format that the ending of a name tells: `.zarr`, `.h5`, `.hdf5`, `.nc`, `.nc4`; `None` for others.
+    /// The format that the ending of a name tells: `.zarr`, `.zarr.zip`, `.h5`, `.hdf5`, `.nc`, `.nc4`; `None` for others.
     pub fn of_name(name: &str) -> Option<Format> {
         let name = name.trim_end_matches('/');
+        if let Some(inner) = name.strip_suffix(".zip").or_else(|| name.strip_suffix(".ZIP")) {
+            return Format::of_name(inner).filter(|format| format.is_zarr());
+        }
         match name.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
             "zarr" => Some(Format::Zarr3),
             "nczarr" => Some(Format::NcZarr),
@@ -207,7 +210,13 @@ pub(super) fn writer(
     match Location::local_path(address) {
         Some(path) => {
             if is_zip(&path, address) {
-                let zip = ZipWriter::create(&path, &options.open.limits, &options.write)?;
+                let mut zip = ZipWriter::create(&path, &options.open.limits, &options.write)?;
+                // netCDF-C looks for everything in a folder that is called as the file is.
+                if format == Format::NcZarr
+                    && let Some(name) = path.file_name().and_then(|name| name.to_str())
+                {
+                    zip = zip.with_prefix(name)?;
+                }
                 return Ok(Box::new(ZarrWriter::create(Place::Store(Arc::new(zip)), options.zarr(format))?));
             }
             check_replaceable(&path, options)?;
@@ -242,5 +251,6 @@ pub(super) fn writer_in(
     if !format.is_zarr() {
         return Err(Error::unsupported(format_args!("writing {format} to a store of objects")));
     }
-    Ok(Box::new(ZarrWriter::create(Place::Store(store), options.zarr(format))?))
+    let place = if options.write.overwrite { Place::Replace(store) } else { Place::Store(store) };
+    Ok(Box::new(ZarrWriter::create(place, options.zarr(format))?))
 }

@@ -10,6 +10,8 @@ mod fresh;
 mod hdf5_tests;
 mod staged;
 #[cfg(test)]
+mod store_tests;
+#[cfg(test)]
 mod tests;
 
 pub use cdl::Cdl;
@@ -35,6 +37,10 @@ use crate::source::{DirectoryStore, Neighbours, Source};
 use crate::staged::{StagedArray, Values};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a change is tried again.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// What became of the elements of an array in a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +91,33 @@ pub fn edit(address: impl Into<Address>, options: &OpenOptions, write: &WriteOpt
         states: HashMap::new(),
         encode: EncodeOptions { threads: options.threads, cancel: options.cancel.clone(), batch: None },
     })
+}
+
+/// Edits what is at an address: begins, runs `change`, and commits. Where another writer was faster ([`ErrorKind::Changed`]),
+/// all of it is done again with what is there then, for half a minute.
+pub fn change<T>(
+    address: impl Into<Address>,
+    options: &OpenOptions,
+    write: &WriteOptions,
+    mut change: impl FnMut(&mut Transaction) -> Result<T>,
+) -> Result<T> {
+    let address = address.into();
+    let begun = Instant::now();
+    // Different from one writer to the next, so that two of them do not meet again and again.
+    let mut pause = Duration::from_millis(5 + u64::from(std::process::id() % 16));
+    loop {
+        let done = edit(address.clone(), options, write).and_then(|mut transaction| {
+            let done = change(&mut transaction)?;
+            transaction.commit().map(|_| done)
+        });
+        match done {
+            Err(e) if e.kind() == ErrorKind::Changed && begun.elapsed() < AGAIN => {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(500));
+            }
+            done => return done,
+        }
+    }
 }
 
 type Begun = (Arc<dyn crate::model::Hierarchy>, Box<dyn HierarchyWriter>);

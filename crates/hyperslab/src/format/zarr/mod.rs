@@ -172,7 +172,7 @@ impl Zarr {
             || Error::new(ErrorKind::Unsupported, "there is no Zarr document (zarr.json, .zgroup, .zarray)");
         if matches!(root, Ok(None)) {
             match zarr.holds_nodes("", &mut 0) {
-                Ok(Some(true)) => {}
+                Ok(Some(true)) => write::check_finished(&*zarr.store)?,
                 // What cannot be listed has to have a document at its root.
                 Err(e) if e.kind() != ErrorKind::Unsupported => return Err(e),
                 _ => return Err(none()),

@@ -7,6 +7,7 @@ use crate::source::{Latency, MemorySource, ReadHints, Source};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A store that lives as long as its process.
@@ -19,9 +20,11 @@ pub struct MemoryStore {
 #[derive(Clone, Debug)]
 struct Object {
     bytes: Bytes,
-    /// How many writes there were before it, to this key and since it was last absent.
+    /// How many writes there were before it, of any object of any such store.
     version: u64,
 }
+
+static WRITES: AtomicU64 = AtomicU64::new(0);
 
 impl MemoryStore {
     /// A store without objects.
@@ -52,7 +55,7 @@ fn held<'a>(objects: &'a BTreeMap<String, Object>, prefix: &str) -> impl Iterato
 }
 
 fn version(object: &Object) -> Version {
-    Version(format!("{}:{:p}", object.version, object.bytes.as_ptr()))
+    Version(object.version.to_string())
 }
 
 impl Store for MemoryStore {
@@ -88,7 +91,7 @@ impl Store for MemoryStore {
         if !holds {
             return Err(refused(key, when));
         }
-        let object = Object { bytes, version: old.map_or(0, |old| old.version.wrapping_add(1)) };
+        let object = Object { bytes, version: WRITES.fetch_add(1, Ordering::Relaxed) };
         let new = version(&object);
         objects.insert(key.to_owned(), object);
         Ok(new)

@@ -22,6 +22,11 @@ impl WatchedStore {
         WatchedStore { inner, seen: Mutex::default() }
     }
 
+    /// The store itself, of which nothing is remembered.
+    pub fn inner(&self) -> &Arc<dyn Store> {
+        &self.inner
+    }
+
     /// In which state an object was read, if it was.
     pub fn seen(&self, key: &str) -> Option<Option<Version>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()

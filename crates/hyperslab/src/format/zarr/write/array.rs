@@ -4,9 +4,10 @@ use super::super::array::{self, ArrayDocument, Fill};
 use super::super::types::{Element, Variable};
 use super::node::{Members, Node};
 use super::options::ZarrOptions;
-use crate::codec::{BindContext, Codec, Pipeline, Scratch};
-use crate::dtype::{ByteOrder, DType};
-use crate::error::{Context, Error, ErrorKind, Result};
+use super::shard::ShardState;
+use crate::codec::{BindContext, Codec, Scratch};
+use crate::dtype::DType;
+use crate::error::{Context, Error, Result};
 use crate::json::Json;
 use crate::model::write::WriteLayout;
 use crate::shape::{Coord, Name, byte_count, element_count, to_usize};
@@ -22,19 +23,10 @@ pub(super) struct ArrayState {
     pub(super) variable: Option<VariableState>,
 }
 
-/// How chunks lie in shards.
-#[derive(Debug)]
-pub(super) struct ShardState {
-    /// Chunks along each axis of a shard.
-    pub(super) ratio: Vec<u64>,
-    index: Pipeline,
-    index_length: u64,
-    at_start: bool,
-}
-
 /// How elements of any length are encoded.
 #[derive(Debug)]
 pub(super) struct VariableState {
+    pub(super) kind: Variable,
     stages: Vec<Arc<dyn Codec>>,
     /// The most bytes of a decoded chunk.
     limit: u64,
@@ -59,17 +51,12 @@ impl ArrayState {
         if document.codecs.order.is_some() {
             return Err(Error::unsupported("writing elements of any length in another order of axes"));
         }
-        let natural = |order: &[usize]| order.iter().copied().eq(0..order.len());
-        let (chunk, shard) = match document.codecs.shards.as_slice() {
-            [] => (document.chunk.clone(), None),
-            [shard] if shard.outer.is_empty() && natural(&shard.order) => {
-                let ratio: Vec<u64> =
-                    document.chunk.iter().zip(&shard.chunk).map(|(s, c)| s / (*c).max(1)).collect();
-                let state = ShardState::new(ratio, &shard.index, shard.at_start, options)?;
-                (shard.chunk.clone(), Some(state))
+        let (chunk, shard) = match document.codecs.shards.last() {
+            None => (document.chunk.clone(), None),
+            Some(innermost) => {
+                let shard = ShardState::new(&document.chunk, &document.codecs.shards, options)?;
+                (innermost.chunk.clone(), Some(shard))
             }
-            [_] => return Err(Error::unsupported("writing shards that are encoded as a whole, or turned")),
-            _ => return Err(Error::unsupported("writing shards in shards")),
         };
         let dtype = document.dtype();
         let (variable, pipeline) = match &document.element {
@@ -78,17 +65,17 @@ impl ArrayState {
                 let context = BindContext { dtype, chunk: &chunk, chunk_bytes };
                 (None, options.registry.pipeline(&document.codecs.filters, &context)?)
             }
-            Element::Variable(Variable::Json) => {
-                return Err(Error::unsupported("writing elements encoded by json2"));
-            }
-            Element::Variable(_) => {
+            Element::Variable(kind) => {
                 let byte = DType::Opaque { size: 1, tag: Name::default() };
                 let context = BindContext { dtype: &byte, chunk: &[], chunk_bytes: 1 };
                 let filters = &document.codecs.filters;
                 let stages =
                     filters.iter().map(|f| options.registry.bind(f, &context)).collect::<Result<_>>()?;
                 let limit = options.limits.chunk;
-                (Some(VariableState { stages, limit }), options.registry.pipeline(filters, &context)?)
+                (
+                    Some(VariableState { kind: *kind, stages, limit }),
+                    options.registry.pipeline(filters, &context)?,
+                )
             }
         };
         pipeline.check(0)?;
@@ -179,20 +166,21 @@ impl ArrayState {
                 self.layout.pipeline.encode(&elements, &mut out, &mut scratch)?;
             }
             Some(variable) => {
-                let list = variable.decode(encoded, &mut scratch)?;
-                let mut items = items(&list)?;
-                let fill = self.layout.fill.get(8..).unwrap_or(&[]);
+                let list: Bytes = variable.decode(encoded, &mut scratch)?.into();
+                variable.check(&list)?;
+                let mut items = variable.kind.decode(&list)?;
+                let fill = self.layout.fill.slice(self.layout.fill.len().min(8)..);
                 let mut changed = false;
                 for (i, item) in items.iter_mut().enumerate() {
                     if !inside(i) && *item != fill {
-                        *item = fill;
+                        *item = fill.clone();
                         changed = true;
                     }
                 }
                 if !changed {
                     return Ok(None);
                 }
-                let list = joined(items.into_iter())?;
+                let list = variable.kind.encode(&items, &self.layout.chunk)?;
                 self.layout.pipeline.encode_any(&list, &mut out, &mut scratch)?;
             }
         }
@@ -207,39 +195,23 @@ fn object(bytes: &[u8]) -> Bytes {
     object.into()
 }
 
-/// Elements of any length as one list: their number, and each with its length in front.
-pub(super) fn joined<'a>(items: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<Vec<u8>> {
-    let word = |n: usize| {
-        u32::try_from(n).map(u32::to_le_bytes).map_err(|_| {
-            Error::new(
-                ErrorKind::LimitExceeded,
-                format!("an element or a chunk of {n} bytes or elements; 2^32 - 1 are possible"),
-            )
-        })
-    };
-    let mut list = word(items.len())?.to_vec();
-    for item in items {
-        list.extend_from_slice(&word(item.len())?);
-        list.extend_from_slice(item);
-    }
-    Ok(list)
-}
-
-fn items(list: &[u8]) -> Result<Vec<&[u8]>> {
-    let short = || Error::new(ErrorKind::Corrupt, "a list of elements that ends early");
-    let (count, mut rest) = list.split_first_chunk::<4>().ok_or_else(short)?;
-    let count = u32::from_le_bytes(*count) as usize;
-    let mut items = Vec::with_capacity(count.min(rest.len() / 4));
-    for _ in 0..count {
-        let (length, after) = rest.split_first_chunk::<4>().ok_or_else(short)?;
-        let (item, after) = after.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or_else(short)?;
-        items.push(item);
-        rest = after;
-    }
-    Ok(items)
-}
-
 impl VariableState {
+    /// Fails if a list holds what a text cannot stand for: it would become one.
+    fn check(&self, list: &Bytes) -> Result<()> {
+        match self.kind == Variable::Json && !crate::codec::json_is_of_texts(list)? {
+            true => Err(Error::unsupported("writing to chunks of json2 with values that are not texts")),
+            false => Ok(()),
+        }
+    }
+
+    /// The same for a chunk as it is stored.
+    pub(super) fn check_stored(&self, encoded: &Bytes) -> Result<()> {
+        if self.kind != Variable::Json {
+            return Ok(());
+        }
+        self.check(&self.decode(encoded, &mut Scratch::default())?.into())
+    }
+
     fn decode(&self, encoded: &[u8], scratch: &mut Scratch) -> Result<Vec<u8>> {
         let limit = to_usize(self.limit)?;
         let mut current = encoded.to_vec();
@@ -250,98 +222,5 @@ impl VariableState {
             current = next;
         }
         Ok(current)
-    }
-}
-
-impl ShardState {
-    fn new(
-        ratio: Vec<u64>,
-        specs: &[crate::codec::FilterSpec],
-        at_start: bool,
-        options: &ZarrOptions,
-    ) -> Result<ShardState> {
-        let number = DType::from_zarr("uint64", ByteOrder::Little);
-        let number = number.ok_or_else(|| Error::unsupported("integers of eight bytes"))?;
-        let mut extents = ratio.clone();
-        extents.push(2);
-        let chunk_bytes = byte_count(&extents, 8)?;
-        if chunk_bytes > options.limits.metadata {
-            return Err(Error::limit(
-                "bytes of a shard's index",
-                chunk_bytes.into(),
-                options.limits.metadata.into(),
-            ));
-        }
-        let context = BindContext { dtype: &number, chunk: &extents, chunk_bytes };
-        let index = options.registry.pipeline(specs, &context)?;
-        index.check(0).context(|| "shard index")?;
-        let index_length =
-            index.encoded_len().ok_or_else(|| Error::unsupported("a shard index of varying length"))?;
-        Ok(ShardState { ratio, index, index_length, at_start })
-    }
-
-    /// Number of chunks in a shard.
-    pub(super) fn count(&self) -> Result<usize> {
-        to_usize(element_count(&self.ratio)?)
-    }
-
-    /// The chunks of a stored shard.
-    pub(super) fn open(&self, shard: &Bytes) -> Result<Vec<Option<Bytes>>> {
-        let corrupt = |what: String| Error::new(ErrorKind::Corrupt, what);
-        let short = || corrupt(format!("a shard of {} bytes cannot hold its index", shard.len()));
-        let length = to_usize(self.index_length)?;
-        let free = shard.len().checked_sub(length).ok_or_else(short)?;
-        let (stored, chunks) = match self.at_start {
-            true => (shard.slice(..length), length..shard.len()),
-            false => (shard.slice(free..), 0..free),
-        };
-        let mut index = Vec::new();
-        self.index.decode(&stored, 0, &mut index, &mut Scratch::default()).context(|| "shard index")?;
-        let entries = index.as_chunks::<16>().0.iter().map(|entry| {
-            let (words, _) = entry.as_chunks::<8>();
-            let (offset, length) = (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]));
-            if (offset, length) == (u64::MAX, u64::MAX) {
-                return Ok(None);
-            }
-            let range = usize::try_from(offset).ok().zip(offset.checked_add(length).and_then(|e| usize::try_from(e).ok()));
-            match range {
-                Some((from, to)) if from >= chunks.start && to <= chunks.end => Ok(Some(shard.slice(from..to))),
-                _ => Err(corrupt(format!("the index of the shard says {length} bytes at {offset:#x}, which lie outside of its chunks"))),
-            }
-        });
-        entries.collect()
-    }
-
-    /// A shard of these chunks; `None` if there are none.
-    pub(super) fn close(&self, chunks: &[Option<Bytes>]) -> Result<Option<Bytes>> {
-        if chunks.iter().all(Option::is_none) {
-            return Ok(None);
-        }
-        let mut at = if self.at_start { self.index_length } else { 0 };
-        let mut index = Vec::with_capacity(chunks.len().saturating_mul(16));
-        for chunk in chunks {
-            let entry = match chunk {
-                Some(bytes) => {
-                    let entry = (at, bytes.len() as u64);
-                    at = at.saturating_add(bytes.len() as u64);
-                    entry
-                }
-                None => (u64::MAX, u64::MAX),
-            };
-            index.extend_from_slice(&entry.0.to_le_bytes());
-            index.extend_from_slice(&entry.1.to_le_bytes());
-        }
-        let mut encoded = Vec::new();
-        self.index.encode(&index, &mut encoded, &mut Scratch::default()).context(|| "shard index")?;
-        let total = chunks.iter().flatten().map(Bytes::len).sum::<usize>() + encoded.len();
-        let mut shard = Vec::with_capacity(total);
-        if self.at_start {
-            shard.extend_from_slice(&encoded);
-        }
-        chunks.iter().flatten().for_each(|bytes| shard.extend_from_slice(bytes));
-        if !self.at_start {
-            shard.extend_from_slice(&encoded);
-        }
-        Ok(Some(shard.into()))
     }
 }

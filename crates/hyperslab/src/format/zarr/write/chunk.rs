@@ -1,5 +1,6 @@
 //! Chunks to objects: one each, or many in a shard.
 
+use super::super::types::Variable;
 use super::ZarrWriter;
 use super::array::ArrayState;
 use crate::error::{Context, Error, Result};
@@ -64,6 +65,11 @@ pub(super) fn write(
         let (object, number) = array.object_of(&coord);
         if array.shard.is_none() {
             let key = array.document.keys.key(path, &object);
+            if let Some(variable) = array.variable.as_ref().filter(|v| v.kind == Variable::Json)
+                && let Some(old) = writer.stage.get(&key)?
+            {
+                variable.check_stored(&old).context(|| key.clone())?;
+            }
             match bytes {
                 Some(bytes) => writer.stage.put(&key, bytes)?,
                 None => writer.stage.remove(&key)?,

@@ -6,17 +6,19 @@ mod chunk;
 mod codec;
 mod document;
 mod fill;
+mod intent;
 mod nczarr;
 mod node;
 mod notes;
 mod options;
+mod shard;
 mod stage;
 mod structure;
 mod types;
 
 pub use options::{Flavour, ZarrOptions};
-pub(super) use stage::leftovers;
 pub use stage::recover;
+pub(super) use stage::{check_finished, leftovers};
 
 use super::Zarr;
 use super::node::{self as stored, Consolidated, NAMES};
@@ -57,8 +59,10 @@ pub struct ZarrWriter {
 pub enum Place {
     /// A folder.
     Directory(NewDirectory),
-    /// A store without a hierarchy in it.
+    /// An empty store.
     Store(Arc<dyn Store>),
+    /// A store, the objects of which go when the new hierarchy is committed.
+    Replace(Arc<dyn Store>),
 }
 
 impl ZarrWriter {
@@ -81,13 +85,19 @@ impl ZarrWriter {
                 Stage::create(store, Some(folder), options.sync)
             }
             Place::Store(store) => {
-                for name in NAMES {
-                    if store.len(name)?.is_some() {
-                        let text = format!("{} holds a hierarchy already ({name})", store.name());
-                        return Err(Error::new(ErrorKind::AlreadyExists, text));
-                    }
+                // Any object may be read as a chunk of what is written.
+                let found = store.search("")?;
+                let mut names = found.objects.iter().chain(&found.prefixes);
+                if let Some(name) = names.find(|name| *name != stage::FOLDER) {
+                    let text = format!("{} is not empty: it has {name}", store.name());
+                    return Err(Error::new(ErrorKind::AlreadyExists, text));
                 }
                 Stage::create(store, None, options.sync)
+            }
+            Place::Replace(store) => {
+                let mut stage = Stage::edit(store, options.sync)?;
+                stage.clear()?;
+                stage
             }
         };
         let mut root = Node::group(options.version);
@@ -368,11 +378,13 @@ impl HierarchyWriter for ZarrWriter {
     }
 
     fn flatten(&mut self, array: &ObjectPath, content: &Content) -> Result<Bytes> {
-        let Content::Objects { elements, .. } = content else {
+        let state = self.array(&key_of(array)?)?;
+        let (Content::Objects { elements, .. }, Some(variable)) = (content, &state.variable) else {
             return Err(Error::invalid(format!("elements of {array} that are not of any length")));
         };
         // A text or bytes: the length, eight bytes, and what it is the length of.
-        Ok(array::joined(elements.iter().map(|e| e.get(8..).unwrap_or(&[])))?.into())
+        let values: Vec<&[u8]> = elements.iter().map(|e| e.get(8..).unwrap_or(&[])).collect();
+        Ok(variable.kind.encode(&values, &state.layout.chunk)?.into())
     }
 
     fn write_chunks(&mut self, array: &ObjectPath, chunks: Vec<EncodedChunk>) -> Result<()> {

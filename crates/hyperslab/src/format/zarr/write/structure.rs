@@ -222,6 +222,12 @@ fn create_array(writer: &mut ZarrWriter, path: &ObjectPath, spec: &ArraySpec) ->
             _ => {}
         }
     }
+    // What somebody left there would be read as chunks.
+    if !writer.stage.is_new() {
+        for left in writer.stage.list(&key)? {
+            writer.stage.remove(&left)?;
+        }
+    }
     // What was written must be what is read.
     let state = ArrayState::new(&new, writer.by_netcdf, &writer.options)?;
     element_count(&state.layout.grid())?;

@@ -268,6 +268,21 @@ impl Store for ZipWriter {
         Ok(next_names(prefix, held(&state.objects, prefix)))
     }
 
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        check_key(to)?;
+        let mut state = self.lock();
+        if let Some(held) = state.objects.remove(from) {
+            state.objects.insert(to.to_owned(), held);
+            state.changed = true;
+        }
+        Ok(())
+    }
+
+    /// What is in the making is seen by nobody else, and the commit locks the file that it takes the place of.
+    fn claim(&self) -> Result<Option<Box<dyn std::fmt::Debug + Send + Sync>>> {
+        Ok(Some(Box::new(())))
+    }
+
     /// Writes the zip file and gives it its name. More may be put after it, up to the next commit.
     fn commit(&self) -> Result<()> {
         let mut state = self.lock();
