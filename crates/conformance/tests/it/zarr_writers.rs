@@ -157,13 +157,12 @@ fn a_bucket_is_copied_to_and_edited() {
         let output = run(&["copy", &source, &address, "--to", kind], &environment);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{said}");
-        if !said.contains(" dropped; ") || said.contains(" 0 dropped; ") {
-            ask(&["diff", &source, &address], &environment);
-        }
+        let get = |file: &str| ask(&["get", &format!("{file}::/long"), "--format", "json"], &environment);
+        assert_eq!(get(&address), get(&source), "{kind}");
         // Not over what is there, and wholly if that is said.
         let again = run(&["copy", &source, &address, "--to", kind], &environment);
         let said = String::from_utf8_lossy(&again.stderr);
-        assert!(!again.status.success() && said.contains("E_ALREADY_EXISTS"), "{said}");
+        assert!(!again.status.success() && said.contains("E_EXISTS"), "{said}");
     }
     let address = store("zarr3.zarr");
     let keys = moto.store("zarr3.zarr").list("").expect("keys").len();
@@ -244,11 +243,11 @@ fn zip_files_are_read_by_others() {
         transaction.commit().expect("a commit");
     }
     let mut transaction = create(at("many.zarr.zip").as_path(), Format::Zarr2, &options).expect("a zip file");
-    counted(&mut transaction, "many", ArraySpec::simple(numpy("|u1"), &[66_000]).with_chunk(&[1]));
+    counted(&mut transaction, "many", ArraySpec::simple(numpy("|u1"), &[67_000]).with_chunk(&[1]));
     transaction.commit().expect("a commit");
     let many = at("many.zarr.zip");
     let (open, write) = (OpenOptions::default(), WriteOptions::default());
-    change(many.as_path(), &open, &write, |t| t.set("many", 65_999u64.., 77).map(drop)).expect("a change");
+    change(many.as_path(), &open, &write, |t| t.set("many", 66_999u64.., 77).map(drop)).expect("a change");
     judge("zip", folder.path());
 }
 

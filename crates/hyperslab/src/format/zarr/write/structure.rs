@@ -216,7 +216,7 @@ fn create_array(writer: &mut ZarrWriter, path: &ObjectPath, spec: &ArraySpec) ->
                 new.attributes.push(("_ARRAY_DIMENSIONS".into(), Json::List(names)));
             }
             // xarray opens no array without.
-            (None, 2) if dims.is_empty() && !writer.dimensions.is_empty() => {
+            (None, 2) if dims.is_empty() => {
                 new.attributes.push(("_ARRAY_DIMENSIONS".into(), Json::List(Vec::new())));
             }
             _ => {}
