@@ -223,9 +223,12 @@ fn writers_that_nobody_keeps_out_lose_no_cells() {
                     let text = format!("[{}:{}, {}:{}]", part * 4, part * 4 + 4, thread * 5, thread * 5 + 5);
                     let mut tries = 0;
                     loop {
-                        let mut transaction = File::edit_in(store.clone(), &OpenOptions::default()).unwrap();
-                        transaction.set("a", crate::Selection::parse(&text).unwrap(), 1).unwrap();
-                        match transaction.commit() {
+                        let edited = File::edit_in(store.clone(), &OpenOptions::default());
+                        let done = edited.and_then(|mut transaction| {
+                            transaction.set("a", crate::Selection::parse(&text).unwrap(), 1)?;
+                            transaction.commit()
+                        });
+                        match done {
                             Ok(_) => break,
                             Err(e) if e.kind() == ErrorKind::Changed && tries < 500 => {
                                 tries += 1;
