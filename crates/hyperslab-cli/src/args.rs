@@ -588,6 +588,9 @@ pub(crate) struct Copy {
     /// Only this object, what is below it, and the groups above it; may be given more than once.
     #[arg(long, value_name = "PATH")]
     pub(crate) only: Vec<String>,
+    /// Write the file anew in its own format, without the room that nothing uses any more.
+    #[arg(long, conflicts_with = "to")]
+    pub(crate) repack: bool,
     /// Elements in memory, about.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_mem: Option<u64>,

@@ -5,10 +5,29 @@ use crate::interrupt::Busy;
 use crate::json::Json;
 use crate::output::{self, Failure, Out, Outcome};
 use hyperslab::copy::{CopyOptions, Extents, Outcome as Fate, Report, parse_codecs};
-use hyperslab::{Address, Format, OpenOptions};
+use hyperslab::{Address, File, Format, OpenOptions};
+
+/// The format that a file has.
+fn own(source: &File) -> Format {
+    let info = source.info();
+    match (info.format, info.version) {
+        // netCDF's libraries go by the order in which things were made, which its writer keeps.
+        ("HDF5", _) if source.root().attribute("_NCProperties").is_ok() => Format::NetCdf4,
+        ("HDF5", _) => Format::Hdf5,
+        ("Zarr", 3) => Format::Zarr3,
+        ("Zarr", _) if source.netcdf().is_ok_and(|view| view.is_nczarr()) => Format::NcZarr,
+        ("Zarr", _) => Format::Zarr2,
+        (_, 1) => Format::NetCdf3,
+        (_, 2) => Format::Cdf2,
+        _ => Format::Cdf5,
+    }
+}
 
 /// The format of a copy: the one that is asked for, or that the name of the copy tells.
-fn format(arguments: &Copy) -> Outcome<Format> {
+fn format(arguments: &Copy, source: &File) -> Outcome<Format> {
+    if arguments.repack {
+        return Ok(own(source));
+    }
     if let Some(name) = &arguments.to {
         return Ok(Format::parse(name)?);
     }
@@ -53,9 +72,9 @@ fn options(arguments: &Copy, open: &OpenOptions) -> Outcome<CopyOptions> {
 
 /// Copies a file.
 pub(crate) fn run(arguments: &Copy, open: &OpenOptions, out: &mut Out) -> Outcome<()> {
-    let format = format(arguments)?;
     let options = options(arguments, open)?;
     let source = output::open_at(arguments.source.clone(), &arguments.version, open)?;
+    let format = format(arguments, &source)?;
     let target: Address = arguments.target.clone();
     let _busy = Busy::new();
     let report = hyperslab::copy::copy(&source, target, format, &options)?;

@@ -46,6 +46,30 @@ fn files_are_copied_compared_and_edited() {
     assert_eq!(code(&["copy", &source, &zarr]), Some(2));
     assert_eq!(code(&["copy", &source, &zarr, "--overwrite", "--to", "zarr2"]), Some(0));
     assert_eq!(code(&["copy", &source, &at("b.zarr"), "--dry-run"]), Some(0));
+    // What is asked for and is not there is named, and nothing is written.
+    for wrong in [
+        ["--chunks", "nosuch=4"],
+        ["--chunks", "9=4"],
+        ["--only", "nosuch"],
+        ["--codec", "zlob"],
+        ["--to", "zarr9"],
+    ] {
+        let target = at("b.zarr");
+        let output = run(&[&["copy", &source, &target][..], &wrong[..]].concat());
+        let value = wrong[1].split('=').next().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(value), "{wrong:?}: {output:?}");
+        assert!(!Path::new(&at("b.zarr")).exists(), "{wrong:?}");
+    }
+    assert_eq!(code(&["copy", &source, &at("b.nc"), "--to", "netcdf3", "--codec", "zlib"]), Some(2));
+    assert_eq!(code(&["copy", &source, &at("b.h5"), "--to", "hdf5", "--shards", "auto"]), Some(2));
+    // A folder of something else stays.
+    std::fs::create_dir(at("mine")).unwrap();
+    std::fs::write(at("mine/letter"), "dear").unwrap();
+    assert_eq!(code(&["copy", &source, &at("mine"), "--to", "zarr3", "--overwrite"]), Some(2));
+    assert_eq!(std::fs::read(at("mine/letter")).unwrap(), b"dear");
+    assert_eq!(code(&["copy", "--repack", &zarr, &at("c.zarr")]), Some(0));
+    assert_eq!(code(&["diff", &zarr, &at("c.zarr")]), Some(0));
     assert!(!Path::new(&at("b.zarr")).exists());
 
     let array = format!("{zarr}::/a");

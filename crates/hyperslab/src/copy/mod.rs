@@ -110,6 +110,7 @@ pub fn copy_to(
     options: &CopyOptions,
 ) -> Result<Report> {
     let name = || format!("file {}", source.name());
+    check(format, options)?;
     let (steps, mut report, paths) = source::steps(source, format, options).context(name)?;
     let limit = options.create.open.limits.output;
     let mut arrays = Vec::new();
@@ -204,6 +205,21 @@ pub fn copy_to(
     strict(source, &report, options)?;
     report.committed = transaction.commit()?;
     Ok(report)
+}
+
+/// Fails if something is asked of a format that it has not.
+fn check(format: Format, options: &CopyOptions) -> Result<()> {
+    let is_classic = matches!(format, Format::NetCdf3 | Format::Cdf2 | Format::Cdf5);
+    let asked = [
+        ("--chunks", options.chunks.is_some() && is_classic, "chunks"),
+        ("--codec", options.codecs.as_ref().is_some_and(|c| !c.is_empty()) && is_classic, "codecs"),
+        ("--shards", options.shards.is_some() && format != Format::Zarr3, "shards"),
+    ];
+    match asked.into_iter().find(|(_, is_wrong, _)| *is_wrong) {
+        None => Ok(()),
+        Some((option, _, what)) => Err(Error::unsupported(format_args!("{what} in {format}"))
+            .hint(format!("leave out {option}, or copy to another format, such as zarr3"))),
+    }
 }
 
 /// Fails if something is lost that must not be.

@@ -1,18 +1,19 @@
 //! Everything in a file as changes that make it.
 
-use super::CopyOptions;
 use super::plan::{filters_of, fit_filters, layout_of, own_mappings};
 use super::report::{Outcome, Report};
+use super::{CopyOptions, Extents};
 use crate::array::{Array, Entry, File, Item, Object};
 use crate::convention::netcdf::NetcdfView;
 use crate::dtype::{CharSet, DType, StringPadding};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::model::write::{
     ArraySpec, AttributeSpec, Change, Content, FillSpec, LayoutSpec, LinkSpec, Losses, ObjectPath,
 };
 use crate::model::{Attribute, AttributeEntry, Dataspace, Elements, FillValue, NodeId, NodeKind, Value};
 use crate::shape::{element_count, to_usize};
 use crate::write::{Fit, Format};
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 /// One change.
@@ -92,6 +93,8 @@ pub(super) struct Steps<'a> {
     pub(super) paths: HashMap<NodeId, String>,
     /// Paths of objects, and of attributes with `:` and the name, that were dealt with.
     pub(super) told: HashSet<String>,
+    /// Names and numbers of the axes that arrays have.
+    pub(super) axes: RefCell<HashSet<String>>,
 }
 
 /// The changes that make what is in `file`, and a report of what there is no change for.
@@ -109,6 +112,7 @@ pub(super) fn steps(
         report: Report::default(),
         paths: file.paths(),
         told: HashSet::new(),
+        axes: RefCell::default(),
     };
     if format.is_netcdf() {
         steps.netcdf()?
@@ -116,6 +120,7 @@ pub(super) fn steps(
         steps.objects()?
     }
     steps.steps.append(&mut steps.later);
+    steps.check()?;
     Ok((steps.steps, steps.report, steps.paths))
 }
 
@@ -127,6 +132,35 @@ pub(super) fn dimension_path(view: &NetcdfView, number: usize) -> Option<ObjectP
 }
 
 impl Steps<'_> {
+    /// Fails if something is asked for that is not there.
+    fn check(&self) -> Result<()> {
+        for only in &self.options.only {
+            let inside = |at: &str| {
+                let (at, only) = (at.trim_matches('/'), only.trim_matches('/'));
+                only.is_empty()
+                    || at.strip_prefix(only).is_some_and(|r| r.is_empty() || r.starts_with(['/', ':']))
+            };
+            let there =
+                self.steps.iter().map(|step| &step.name).chain(self.report.entries.iter().map(|e| &e.name));
+            if !there.into_iter().any(|at| inside(at)) {
+                return Err(Error::new(ErrorKind::NotFound, format!("there is no object {only} to copy"))
+                    .hint("hyperslab ls lists them"));
+            }
+        }
+        let axes = self.axes.borrow();
+        for extents in [&self.options.chunks, &self.options.shards].into_iter().flatten() {
+            let Extents::Dimensions(pairs) = extents else { continue };
+            if let Some((name, _)) = pairs.iter().find(|(name, _)| !axes.contains(name)) {
+                let mut known: Vec<&str> = axes.iter().map(String::as_str).collect();
+                known.sort_unstable();
+                known.truncate(20);
+                return Err(Error::invalid(format!("no array that is copied has an axis {name}"))
+                    .hint(format!("there are {}", known.join(", "))));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether an object is wanted: it, or something below or above it, is named.
     pub(super) fn wants(&self, path: &str) -> bool {
         let is_in = |inner: &str, outer: &str| {
@@ -149,7 +183,8 @@ impl Steps<'_> {
         let to_zarr = self.format.is_zarr();
         let from_zarr = self.file.info().format == "Zarr";
         // What netCDF calls dimensions, Zarr can say.
-        let view = if to_zarr || from_zarr { self.file.netcdf().ok() } else { None };
+        let by_name = self.options.chunks.is_some() || self.options.shards.is_some();
+        let view = if to_zarr || from_zarr || by_name { self.file.netcdf().ok() } else { None };
         let mut axes: HashMap<NodeId, Vec<Option<ObjectPath>>> = HashMap::new();
         if let Some(view) = &view {
             for variable in view.groups().iter().flat_map(|g| &g.variables) {
@@ -271,7 +306,7 @@ impl Steps<'_> {
             axes = labels.into_iter().map(|label| Some(group.join(label?.as_str()))).collect();
         }
         let named = axes.iter().any(Option::is_some);
-        let names = if to_zarr && named { axes.clone() } else { Vec::new() };
+        let names = if named { axes.clone() } else { Vec::new() };
         match self.spec(&array, &array.meta().space.clone(), names) {
             Ok((mut spec, mut notes)) => {
                 if self.format == Format::Hdf5 {
@@ -385,8 +420,18 @@ impl Steps<'_> {
             (Some(_), _) => Vec::new(),
             (None, _) => filters_of(array),
         };
+        let mut known = self.axes.borrow_mut();
+        known.extend((0..space.dims().len()).map(|axis| axis.to_string()));
+        known.extend(
+            spec.dimensions.iter().flatten().filter_map(|path| Some(path.names().last()?.to_string())),
+        );
+        drop(known);
         let (layout, mut notes) = layout_of(array, &spec, self.format, self.options)?;
         spec.layout = layout;
+        if self.format == Format::Hdf5 {
+            // Its dimension scales are arrays and attributes like others.
+            spec.dimensions.clear();
+        }
         if self.options.codecs.is_none() {
             notes.extend(fit_filters(array, &mut spec, self.format));
         }
