@@ -46,6 +46,13 @@ pub(super) fn value(spec: &AttributeSpec, scalars: bool, notes: &mut Notes) -> R
             })
             .collect::<Result<_>>()?,
     };
+    let is_spelled = |v: &Json| match v {
+        Json::Float(v) => !v.is_finite(),
+        other => matches!(other, Json::Text(_)),
+    };
+    if matches!(spec.dtype, DType::Float(_)) && flat.iter().any(is_spelled) {
+        notes.mapped("a number that JSON has no word for as text");
+    }
     let is_list = matches!(spec.space, Dataspace::Simple { .. }) && !(scalars && count == 1);
     if is_list { Ok(nest(dims, flat)) } else { flat.into_iter().next().ok_or_else(|| unfit(&spec.dtype)) }
 }
