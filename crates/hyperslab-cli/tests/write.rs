@@ -86,7 +86,7 @@ fn files_are_copied_compared_and_edited() {
     let mut append = Command::new(env!("CARGO_BIN_EXE_hyperslab"));
     let mut child =
         append.args(["append", &array]).stdin(Stdio::piped()).spawn().expect("the program starts");
-    let rows = [9i32, 10].map(i32::to_be_bytes).concat();
+    let rows = [9i32, 10].map(i32::to_ne_bytes).concat();
     std::io::Write::write_all(&mut child.stdin.take().expect("a pipe"), &rows).expect("rows");
     assert!(child.wait().expect("an end").success());
     assert_eq!(get("").trim(), "[0,7,-8,9,10]");
