@@ -33,7 +33,7 @@ pub(super) fn own_mappings(
 ) -> Option<Vec<VirtualMapping>> {
     let Storage::Virtual(mappings) = array.storage() else { return None };
     let is_own = |mapping: &VirtualMapping| {
-        mapping.file.as_bytes() == b"." && mapping.dataset.as_str().is_some_and(|path| wants(path))
+        mapping.file.as_bytes() == b"." && mapping.dataset.as_str().is_some_and(&wants)
     };
     let stays = options.chunks.is_none() && options.shards.is_none() && mappings.iter().all(is_own);
     stays.then(|| mappings.to_vec())

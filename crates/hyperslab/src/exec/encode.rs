@@ -44,9 +44,12 @@ pub enum ChunkData<'a> {
     },
 }
 
+/// Puts the elements of a chunk into an empty buffer.
+type Gather<'a> = dyn Fn(&mut Vec<u8>) -> Result<()> + Send + Sync + 'a;
+
 /// Elements of a fixed type that are gathered by whoever encodes their chunk, while others gather those of other chunks.
 #[derive(Clone)]
-pub struct Later<'a>(Arc<dyn Fn(&mut Vec<u8>) -> Result<()> + Send + Sync + 'a>);
+pub struct Later<'a>(Arc<Gather<'a>>);
 
 impl<'a> Later<'a> {
     /// What `gather` puts into the empty buffer that it is given. It is called once.

@@ -36,18 +36,19 @@ pub fn repack(
     let report = upkeep.report().clone();
     let length = || {
         let path = address.local();
-        let found = std::fs::metadata(&path);
+        let found = std::fs::metadata(path);
         found.map(|m| m.len()).map_err(|e| Error::io(format!("cannot look at {}", path.display()), e))
     };
     let before = length()?;
     upkeep.commit()?;
     let libver = if info.version < 2 { Libver::Earliest } else { Libver::V110 };
-    let mut options = CopyOptions::default();
-    options.create = CreateOptions::default();
-    options.create.open = open.clone();
-    options.create.write = write.clone().with_overwrite(true);
-    options.create.hdf5 = Hdf5Options::new().with_libver(libver).with_track_order(tracks);
-    options.strict = true;
+    let create_options = CreateOptions {
+        open: open.clone(),
+        write: write.clone().with_overwrite(true),
+        hdf5: Hdf5Options::new().with_libver(libver).with_track_order(tracks),
+        ..CreateOptions::default()
+    };
+    let options = CopyOptions { create: create_options, strict: true, ..CopyOptions::default() };
     // Locked from here on.
     let transaction = create(address.clone(), Format::Hdf5, &options.create)?;
     let source = crate::open_with(address.clone(), open)?;

@@ -684,7 +684,7 @@ fn values_are_set_on_arrays_that_are_new() {
         assert_eq!(read("row"), values[..7].repeat(5), "{format}");
         assert_eq!(read("wrong"), [-1; 35], "{format}");
         assert_eq!(read("scalar"), [5], "{format}");
-        let part = |i: usize| if (1..3).contains(&(i / 7)) && i % 7 % 2 == 0 { 9 } else { -1 };
+        let part = |i: usize| if (1..3).contains(&(i / 7)) && (i % 7).is_multiple_of(2) { 9 } else { -1 };
         assert_eq!(read("part"), (0..35).map(part).collect::<Vec<_>>(), "{format}");
     }
     let _ = std::fs::remove_dir_all(&folder);
