@@ -212,7 +212,9 @@ fn ncgen_makes_the_same_of_it() {
         assert!(made.status.success(), "{what}: {}", String::from_utf8_lossy(&made.stderr));
         let made = Command::new("ncgen").arg(theirs).arg("-o").arg(&b).arg(&cdl).output().expect("it starts");
         assert!(made.status.success(), "{what}: {}", String::from_utf8_lossy(&made.stderr));
-        for options in [&["-n", "n"][..], &["-n", "n", "-k"], &["-n", "n", "-s"]] {
+        // ncdump cannot tell how CDF-5 is stored.
+        let special = if *kind == "cdf5" { "-h" } else { "-s" };
+        for options in [&["-n", "n"][..], &["-n", "n", "-k"], &["-n", "n", special]] {
             let shown = |file: &Path| {
                 let output = Command::new("ncdump").args(options).arg(file).output().expect("it starts");
                 assert!(output.status.success(), "ncdump of {}", file.display());
