@@ -22,7 +22,7 @@ pub fn rewrite(file: &File, writer: &mut dyn HierarchyWriter) -> Result<Vec<Stri
     let mut groups = vec![(hierarchy.root(), ObjectPath::root())];
     let mut objects = vec![(hierarchy.root(), ObjectPath::root())];
     let mut left_out = Vec::new();
-    let (mut next, mut datasets) = (0, Vec::new());
+    let (mut next, mut datasets, mut late) = (0, Vec::new(), Vec::new());
     while let Some((group, path)) = groups.get(next).cloned() {
         next += 1;
         let mut links = hierarchy.links(&group)?;
@@ -52,11 +52,12 @@ pub fn rewrite(file: &File, writer: &mut dyn HierarchyWriter) -> Result<Vec<Stri
                             writer.apply(Change::CommitType { path: here.clone(), dtype })
                         }
                         NodeKind::Array => {
-                            let (meta, storage) = hierarchy.array(&node)?;
-                            let mut spec = describe(&meta, &storage);
-                            spec.committed = meta.committed.as_ref().and_then(|n| known.get(n)).cloned();
-                            let spec = Box::new(spec);
-                            let made = writer.apply(Change::CreateArray { path: here.clone(), spec });
+                            let (meta, _) = hierarchy.array(&node)?;
+                            if meta.committed.as_ref().is_some_and(|n| !known.contains_key(n)) {
+                                late.push((node, here));
+                                continue;
+                            }
+                            let made = array(&*hierarchy, &node, &here, writer, &known);
                             if made.is_ok() {
                                 datasets.push((node.clone(), here.clone()));
                             }
@@ -81,6 +82,21 @@ pub fn rewrite(file: &File, writer: &mut dyn HierarchyWriter) -> Result<Vec<Stri
                     left_out.push(format!("{here}: a link of class {class}"));
                 }
             }
+        }
+    }
+    // Of a type in a group that came later.
+    for (node, here) in late {
+        if let Some(there) = known.get(&node) {
+            writer.apply(Change::CreateLink { path: here, link: LinkSpec::Hard(there.clone()) })?;
+            continue;
+        }
+        match array(&*hierarchy, &node, &here, writer, &known) {
+            Ok(()) => {
+                datasets.push((node.clone(), here.clone()));
+                known.insert(node.clone(), here.clone());
+                objects.push((node, here));
+            }
+            Err(e) => left_out.push(format!("{here}: {e}")),
         }
     }
     let path_of = |node: &NodeId| known.get(node).cloned();
@@ -113,6 +129,20 @@ pub fn rewrite(file: &File, writer: &mut dyn HierarchyWriter) -> Result<Vec<Stri
         }
     }
     Ok(left_out)
+}
+
+/// Makes an array, without its elements.
+fn array(
+    hierarchy: &dyn hyperslab::model::Hierarchy,
+    node: &NodeId,
+    path: &ObjectPath,
+    writer: &mut dyn HierarchyWriter,
+    known: &HashMap<NodeId, ObjectPath>,
+) -> Result<()> {
+    let (meta, storage) = hierarchy.array(node)?;
+    let mut spec = describe(&meta, &storage);
+    spec.committed = meta.committed.as_ref().and_then(|n| known.get(n)).cloned();
+    writer.apply(Change::CreateArray { path: path.clone(), spec: Box::new(spec) })
 }
 
 fn content_of(
