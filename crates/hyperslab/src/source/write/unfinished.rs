@@ -9,11 +9,14 @@ use crate::error::{Error, Result};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What stands in such names behind that of what it will be.
 const MARK: &str = ".hyperslab-unfinished-";
 /// Numbers that are tried.
-const NUMBERS: u32 = 1000;
+const TRIES: u32 = 1000;
+/// The next number, so that no name comes twice: the removal of what had it may not have reached the disk.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
 /// Bytes of the name that are kept: the longest names of file systems have 255.
 const KEPT: usize = 160;
 
@@ -51,7 +54,8 @@ fn made<T>(
     }
     let (folder, prefix) = (folder_of(path), prefix(path));
     let failed = |e| Error::io(format!("cannot make {} beside its place", path.display()), e);
-    for number in 0..NUMBERS {
+    for _ in 0..TRIES {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = folder.join(format!("{prefix}{}-{number}", std::process::id()));
         match make(&name) {
             Ok((true, file)) => return Ok((file, name)),
