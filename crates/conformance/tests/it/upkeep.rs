@@ -414,18 +414,18 @@ fn what_only_the_table_knows_is_not_stored_again() {
     let spec = ArraySpec::simple(double, &[4]).with_chunk(&[2]).with_fill(&f64::NAN.to_le_bytes());
     let mut v = begin("a");
     v.create_array("x", &spec).expect("it is made");
-    v.set("x", "0:2", [0.0, 1.0]).expect("it is set");
+    v.set("x", "0:2", [0.0, 1.0].as_slice()).expect("it is set");
     v.commit().expect("it is committed");
     assert_eq!(rows(&path, "x"), 2, "chunks of the fill value are none");
     // Zero with a sign is another chunk; NaN with other bits than the fill value, too.
     let mut v = begin("b");
     v.set("x", "0", -0.0).expect("it is set");
-    v.set("x", "2:4", [f64::from_bits(0xfff8_0000_0000_0001); 2]).expect("it is set");
+    v.set("x", "2:4", [f64::from_bits(0xfff8_0000_0000_0001); 2].as_slice()).expect("it is set");
     v.commit().expect("it is committed");
     assert_eq!(rows(&path, "x"), 6);
     let mut v = begin("c");
     v.set("x", "2:4", f64::NAN).expect("it is set");
-    v.set("x", "0:2", [5.0, 6.0]).expect("it is set");
+    v.set("x", "0:2", [5.0, 6.0].as_slice()).expect("it is set");
     v.commit().expect("it is committed");
     assert_eq!(rows(&path, "x"), 8);
     // Unlinked by hand, its chunk is still in the table.
@@ -434,8 +434,8 @@ fn what_only_the_table_knows_is_not_stored_again() {
     edit.apply(hyperslab::model::write::Change::Delete { path: gone }).expect("it is removed");
     edit.commit().expect("it is committed");
     let mut v = begin("d");
-    v.set("x", "0:2", [0.0, 1.0]).expect("it is set");
-    v.append("x", [5.0, 6.0]).expect("it is appended");
+    v.set("x", "0:2", [0.0, 1.0].as_slice()).expect("it is set");
+    v.append("x", [5.0, 6.0].as_slice()).expect("it is appended");
     v.create_group("g/h").expect("a group");
     v.commit().expect("it is committed");
     assert_eq!(rows(&path, "x"), 8, "everything was there");

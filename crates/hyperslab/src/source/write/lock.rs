@@ -3,6 +3,10 @@
 use crate::error::{Error, ErrorKind, Result};
 use std::fs::{File, TryLockError};
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long a lock of somebody else may last until the file counts as taken.
+const MOMENT: Duration = Duration::from_millis(200);
 
 /// Whether files are locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -49,7 +53,7 @@ pub(in crate::source) fn exclusive(file: &File, path: &Path, locking: Locking) -
     if locking == Locking::Never {
         return Ok(false);
     }
-    match file.try_lock() {
+    match within_a_moment(file) {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => {
             let who = holder(file).map_or_else(String::new, |who| format!(" by {who}"));
@@ -60,6 +64,20 @@ pub(in crate::source) fn exclusive(file: &File, path: &Path, locking: Locking) -
         Err(TryLockError::Error(e)) if locking == Locking::BestEffort && has_no_locks(&e) => Ok(false),
         Err(TryLockError::Error(e)) => Err(Error::io(format!("cannot lock {}", path.display()), e)
             .hint("HDF5_USE_FILE_LOCKING=BEST_EFFORT goes without locks where the file system has none")),
+    }
+}
+
+/// Locks a file, also if it takes a moment: a process that another thread starts holds what is open here, and so its locks, until
+/// it runs its own program.
+fn within_a_moment(file: &File) -> std::result::Result<(), TryLockError> {
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if began.elapsed() < MOMENT => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            done => return done,
+        }
     }
 }
 
