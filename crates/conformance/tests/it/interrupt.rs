@@ -46,7 +46,15 @@ fn start(arguments: &[&str], input: Option<Vec<u8>>) -> Child {
     child
 }
 
+/// Whether this process, and what it starts, does not hear of Ctrl-C, as what a shell runs in the background.
+fn is_deaf_to_int() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).is_some_and(|bits| bits & 2 != 0)
+}
+
 fn signal(child: &Child, name: &str) {
+    let name = if is_deaf_to_int() { "TERM" } else { name };
     let done = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status();
     assert!(done.expect("kill starts").success(), "the signal is sent");
 }

@@ -253,6 +253,9 @@ pub struct Outcome {
     pub lost: Vec<String>,
 }
 
+/// Calls of each commit that are always followed by a look: within them the old state becomes the new one.
+const COMMIT: usize = 4;
+
 /// How many states are made.
 #[derive(Clone, Copy, Debug)]
 pub struct Crash {
@@ -260,7 +263,7 @@ pub struct Crash {
     pub random: usize,
     /// Where the random numbers start.
     pub seed: u64,
-    /// Only after every so many-th call.
+    /// Only after every so many-th call, and the last ones of each commit.
     pub every: usize,
 }
 
@@ -438,11 +441,13 @@ impl Crash {
                 disks.take(call);
                 commits += usize::from(matches!(call, Call::Done));
             }
-            if !number.is_multiple_of(self.every.max(1)) && number < calls.len() {
+            let following = calls.get(number..).unwrap_or_default();
+            let commits_now = following.iter().take(COMMIT).any(|call| matches!(call, Call::Done));
+            if !number.is_multiple_of(self.every.max(1)) && !commits_now && !following.is_empty() {
                 continue;
             }
             // What was said to be done has to be there.
-            let last = calls.get(number..).unwrap_or_default().is_empty();
+            let last = following.is_empty();
             let writes = disks.data.len();
             for names in 0..=disks.pending.len() {
                 visit(number, commits, last, disks.state(names, |_, _| false))?;
