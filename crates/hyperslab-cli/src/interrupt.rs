@@ -1,7 +1,7 @@
 //! Ctrl-C, and being asked to end, while something is written: nothing partial is left.
 
 use crate::output::{Failure, Outcome};
-use hyperslab::Cancel;
+use hyperslab::{Cancel, Error, ErrorKind};
 use std::process::exit;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -36,6 +36,14 @@ pub(crate) fn token() -> Outcome<Cancel> {
     };
     ctrlc::set_handler(asked).map_err(|e| Failure::Other(format!("cannot wait for signals: {e}")))?;
     Ok(cancel)
+}
+
+/// Fails if a signal asked to stop.
+pub(crate) fn check() -> Outcome<()> {
+    match state().asked {
+        true => Err(Failure::Library(Error::new(ErrorKind::Cancelled, "stopped by a signal"))),
+        false => Ok(()),
+    }
 }
 
 /// Something is being made that has to be taken back where it is not finished.

@@ -1,7 +1,7 @@
 //! What goes where: data to stdout or a file, everything else to stderr.
 
 use crate::args::{At, Color, Stats};
-use crate::interrupt::Busy;
+use crate::interrupt::{self, Busy};
 use hyperslab::source::Traffic;
 use hyperslab::source::write::{LocalDisk, beside};
 use hyperslab::{Address, OpenOptions};
@@ -155,15 +155,23 @@ impl Out {
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Outcome<()> {
+        self.go_on()?;
         Ok(self.sink.write_all(bytes)?)
     }
 
     pub(crate) fn print(&mut self, text: impl Display) -> Outcome<()> {
+        self.go_on()?;
         Ok(write!(self.sink, "{text}")?)
     }
 
     pub(crate) fn line(&mut self, text: impl Display) -> Outcome<()> {
+        self.go_on()?;
         Ok(writeln!(self.sink, "{text}")?)
+    }
+
+    /// Fails if a signal asked to stop what makes a file.
+    fn go_on(&self) -> Outcome<()> {
+        if self.renamed.is_some() { interrupt::check() } else { Ok(()) }
     }
 
     /// Gives what was written to whoever reads it.
@@ -179,6 +187,7 @@ impl Out {
     /// Makes sure that everything arrived, and gives the file its name.
     pub(crate) fn finish(mut self) -> Outcome<()> {
         self.sink.flush()?;
+        self.go_on()?;
         if let Some((beside, path)) = self.renamed.take() {
             std::fs::rename(&beside, &path).map_err(|e| {
                 Failure::Other(format!("cannot rename {} to {}: {e}", beside.display(), path.display()))

@@ -47,6 +47,8 @@ pub(super) struct Edit {
     pub(super) length: u64,
     /// Length of the file on the disk.
     physical: u64,
+    /// The greatest length that it had: after a crash it may have it again, as what cut it need not be durable.
+    reached: u64,
     pages: BTreeMap<u64, Box<[u8]>>,
     journal: Option<Writing>,
 }
@@ -65,6 +67,7 @@ impl Edit {
             cut: false,
             length,
             physical: length,
+            reached: length,
             pages: BTreeMap::new(),
             journal: None,
         }
@@ -116,12 +119,14 @@ impl Edit {
     fn disk_write(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.file.write_at(offset, bytes).map_err(self.failed("write", offset))?;
         self.physical = self.physical.max(offset.saturating_add(bytes.len() as u64));
+        self.reached = self.reached.max(self.physical);
         Ok(())
     }
 
     fn disk_set_len(&mut self, length: u64) -> Result<()> {
         self.file.set_len(length).map_err(self.failed("set the end of", length))?;
         self.physical = length;
+        self.reached = self.reached.max(length);
         Ok(())
     }
 
@@ -462,7 +467,7 @@ impl Edit {
             self.sync()?;
         } else {
             let mut parts = numbers.chunks(PAGES).peekable();
-            let end = self.length.max(self.protected);
+            let end = self.length.max(self.protected).max(self.reached);
             if parts.peek().is_none() {
                 self.keep(&[], Some(end))?;
             }
@@ -476,7 +481,8 @@ impl Edit {
         }
         // It is done; what follows is no part of any state.
         if self.physical > self.length {
-            let _ = self.disk_set_len(self.length);
+            // Durable, so that the journal of a next opener does not meet the longer file.
+            let _ = self.disk_set_len(self.length).and_then(|()| self.sync());
         }
         self.begin();
         Ok(())
