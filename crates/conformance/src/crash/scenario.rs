@@ -9,7 +9,7 @@ use hyperslab::model::write::{ArraySpec, Change, HierarchyWriter, LayoutSpec, Ob
 use hyperslab::model::{Dataspace, Dimension};
 use hyperslab::source::write::WriteOptions;
 use hyperslab::staged::{StagedArray, Values};
-use hyperslab::version::{Parent, Timestamp, stage};
+use hyperslab::version::{Parent, Timestamp, Versions, delete_versions, rebuild_hash_tables, stage};
 use hyperslab::write::{CreateOptions, Format, Transaction};
 use hyperslab::{File, Limits, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -265,7 +265,7 @@ fn shards(folder: &Path, options: &WriteOptions, done: &mut dyn FnMut()) -> Resu
     commit(w)
 }
 
-/// Versions in an HDF5 file: the first ones, changed chunks, rows more and fewer, arrays that come and go.
+/// Versions in an HDF5 file: the first ones, changed chunks, rows more and fewer, arrays that come and go, versions that go.
 fn versions(folder: &Path, options: &WriteOptions, done: &mut dyn FnMut()) -> Result<()> {
     let address = folder.join("a.h5").to_string_lossy().into_owned();
     let mut new = CreateOptions::new();
@@ -294,6 +294,12 @@ fn versions(folder: &Path, options: &WriteOptions, done: &mut dyn FnMut()) -> Re
         next.commit()?;
         done();
     }
+    let open = OpenOptions::default();
+    let gone = |_: &Versions| Ok(vec!["v1".to_owned(), "v3".to_owned()]);
+    delete_versions(address.as_str(), None, gone, &open, options)?.commit()?;
+    done();
+    rebuild_hash_tables(address.as_str(), None, &open, options)?.commit()?;
+    done();
     Ok(())
 }
 

@@ -572,7 +572,9 @@ impl Edit {
             super::recover::roll_back(self.file.as_ref(), &self.path, &self.options)?;
         }
         if self.cut && self.physical != self.before {
+            // Durable, as after a commit.
             self.disk_set_len(self.before)?;
+            self.sync()?;
         }
         (self.length, self.valid, self.cut) = (self.protected, self.protected, false);
         self.written.clear();
