@@ -85,16 +85,33 @@ fn bytes(length: u64, seed: u64) -> Vec<u8> {
     (0..length).map(|n| (n * 7 + n / 251 + seed) as u8).collect()
 }
 
+/// A netCDF-3 file that is changed in several edits.
+struct Classic<'a> {
+    file: PathBuf,
+    options: &'a WriteOptions,
+    done: &'a mut dyn FnMut(),
+}
+
+impl Classic<'_> {
+    fn create(&self, version: Version) -> Result<netcdf3::write::Writer> {
+        netcdf3::write::create(&self.file, version, self.options)
+    }
+
+    fn edit(&self) -> Result<netcdf3::write::Writer> {
+        netcdf3::write::edit(&self.file, self.options, &Limits::default()).map(|(_, writer)| writer)
+    }
+
+    fn commit(&mut self, writer: netcdf3::write::Writer) -> Result<()> {
+        Box::new(writer).commit()?;
+        (self.done)();
+        Ok(())
+    }
+}
+
 fn netcdf3(folder: &Path, options: &WriteOptions, done: &mut dyn FnMut()) -> Result<()> {
     use netcdf3::header::Type;
-    let (file, limits) = (folder.join("a.nc"), Limits::default());
-    let edit = || netcdf3::write::edit(&file, options, &limits).map(|(_, writer)| writer);
-    let mut commit = |writer: netcdf3::write::Writer| {
-        Box::new(writer).commit()?;
-        done();
-        Ok(())
-    };
-    let mut w = netcdf3::write::create(&file, Version::Offset64, options)?;
+    let mut classic = Classic { file: folder.join("a.nc"), options, done };
+    let mut w = classic.create(Version::Offset64)?;
     dimension(&mut w, "t", 2, true)?;
     dimension(&mut w, "x", 700, false)?;
     array(&mut w, "a", Type::Int, &[("x", 700)])?;
@@ -102,42 +119,43 @@ fn netcdf3(folder: &Path, options: &WriteOptions, done: &mut dyn FnMut()) -> Res
     array(&mut w, "s", Type::Byte, &[("t", 2)])?;
     put(&mut w, "a", &bytes(2800, 1))?;
     put(&mut w, "r", &bytes(2800, 2))?;
-    commit(w)?;
+    classic.commit(w)?;
     // Records: one, then many.
     for records in [3, 60] {
-        let mut w = edit()?;
+        let mut w = classic.edit()?;
         w.apply(Change::Resize { array: path_of("r"), shape: vec![records, 700] })?;
         put(&mut w, "r", &bytes(records * 1400, 2))?;
         put(&mut w, "s", &bytes(records, 3))?;
-        commit(w)?;
+        classic.commit(w)?;
     }
     // Values in place; an attribute, for which there is no room at first.
-    let mut w = edit()?;
+    let mut w = classic.edit()?;
     put(&mut w, "a", &bytes(2800, 5))?;
-    commit(w)?;
+    classic.commit(w)?;
     for n in 0..2 {
-        let mut w = edit()?;
+        let mut w = classic.edit()?;
         number(&mut w, "a", "n", &[n; 40])?;
         put(&mut w, "a", &bytes(2800, n as u64))?;
-        commit(w)?;
+        classic.commit(w)?;
     }
     // Names, a further array, one that goes.
-    let mut w = edit()?;
+    let mut w = classic.edit()?;
     w.apply(Change::Rename { from: path_of("s"), to: path_of("q") })?;
-    commit(w)?;
-    let mut w = edit()?;
+    classic.commit(w)?;
+    let mut w = classic.edit()?;
     array(&mut w, "new", Type::Double, &[("t", 60)])?;
-    commit(w)?;
-    let mut w = edit()?;
+    classic.commit(w)?;
+    let mut w = classic.edit()?;
     w.apply(Change::Delete { path: path_of("r") })?;
     w.apply(Change::Delete { path: path_of("new") })?;
     w.apply(Change::Resize { array: path_of("q"), shape: vec![7] })?;
-    commit(w)?;
+    classic.commit(w)?;
     // In place of the file that is there.
-    let mut w = netcdf3::write::create(&file, Version::Classic, &options.clone().with_overwrite(true))?;
+    let mut w =
+        netcdf3::write::create(&classic.file, Version::Classic, &options.clone().with_overwrite(true))?;
     array(&mut w, "a", Type::Int, &[])?;
     put(&mut w, "a", &[1, 2, 3, 4])?;
-    commit(w)
+    classic.commit(w)
 }
 
 fn netcdf3_small(folder: &Path, options: &WriteOptions, done: &mut dyn FnMut()) -> Result<()> {
@@ -358,14 +376,8 @@ fn repack(folder: &Path, options: &WriteOptions, done: &mut dyn FnMut()) -> Resu
 /// A classic file that is written anew by edits: attributes for which there is no room, fewer records of several arrays.
 fn moved(folder: &Path, options: &WriteOptions, done: &mut dyn FnMut()) -> Result<()> {
     use netcdf3::header::Type;
-    let (file, limits) = (folder.join("a.nc"), Limits::default());
-    let edit = || netcdf3::write::edit(&file, options, &limits).map(|(_, writer)| writer);
-    let mut commit = |writer: netcdf3::write::Writer| {
-        Box::new(writer).commit()?;
-        done();
-        Ok(())
-    };
-    let mut w = netcdf3::write::create(&file, Version::Classic, options)?;
+    let mut classic = Classic { file: folder.join("a.nc"), options, done };
+    let mut w = classic.create(Version::Classic)?;
     dimension(&mut w, "t", 40, true)?;
     dimension(&mut w, "x", 50, false)?;
     array(&mut w, "a", Type::Int, &[("x", 50)])?;
@@ -374,18 +386,18 @@ fn moved(folder: &Path, options: &WriteOptions, done: &mut dyn FnMut()) -> Resul
     put(&mut w, "a", &bytes(200, 1))?;
     put(&mut w, "r", &bytes(4000, 2))?;
     put(&mut w, "s", &bytes(320, 4))?;
-    commit(w)?;
+    classic.commit(w)?;
     for n in 0..3 {
-        let mut w = edit()?;
+        let mut w = classic.edit()?;
         number(&mut w, "r", &format!("n{n}"), &[n; 300])?;
-        commit(w)?;
+        classic.commit(w)?;
     }
     for rows in [17, 16, 30, 0] {
-        let mut w = edit()?;
+        let mut w = classic.edit()?;
         w.apply(Change::Resize { array: path_of("r"), shape: vec![rows, 50] })?;
-        commit(w)?;
+        classic.commit(w)?;
     }
-    let mut w = edit()?;
+    let mut w = classic.edit()?;
     w.apply(Change::DeleteAttribute { object: path_of("r"), name: "n1".into() })?;
-    commit(w)
+    classic.commit(w)
 }

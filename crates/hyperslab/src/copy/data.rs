@@ -117,12 +117,12 @@ fn elements(
             transaction.write_chunks(at, &mut chunks)
         }
         None if is_fixed => {
-            let mut scatter = Scatter::new(reader, layout, &stored, budget)?;
-            transaction.write_chunks(at, &mut scatter)
+            let scatter = Scatter::new(reader, layout, &stored, budget)?;
+            transaction.write_chunks(at, &mut scatter.chunks())
         }
         None if !is_fixed && !refers(array.dtype(), 0) => {
-            let mut spill = Spill::new(reader, layout, &stored, budget)?;
-            transaction.write_chunks(at, &mut spill)
+            let spill = Spill::new(reader, layout, &stored, budget)?;
+            transaction.write_chunks(at, &mut spill.chunks())
         }
         // References count from their own part on: each block is read by itself.
         None => {

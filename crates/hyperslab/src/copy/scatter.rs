@@ -8,7 +8,7 @@ use crate::model::write::{Content, WriteLayout};
 use crate::shape::{Coord, byte_count, element_count, runs, to_usize};
 use crate::source::write::{Disk, DiskFile, LocalDisk};
 use bytes::Bytes;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -144,16 +144,15 @@ fn there(layout: &WriteLayout, coord: &Coord, shape: &[u64]) -> Vec<u64> {
 }
 
 /// All chunks of an array.
-fn all(layout: &WriteLayout) -> VecDeque<Coord> {
+fn all(layout: &WriteLayout) -> Vec<Coord> {
     let zeros: Vec<u64> = layout.shape.iter().map(|_| 0).collect();
-    coords_in(layout, &zeros, &layout.shape).into()
+    coords_in(layout, &zeros, &layout.shape)
 }
 
 /// The chunks of an array, from a file in which they lie one after the other.
 pub(super) struct Scatter<'a> {
     layout: &'a WriteLayout,
     scratch: Arc<Scratch>,
-    coords: VecDeque<Coord>,
     shape: Vec<u64>,
     bytes: u64,
 }
@@ -190,7 +189,12 @@ impl<'a> Scatter<'a> {
             Ok(())
         })?;
         let shape = reader.array.shape().to_vec();
-        Ok(Scatter { layout, scratch, coords: all(layout), shape, bytes })
+        Ok(Scatter { layout, scratch, shape, bytes })
+    }
+
+    /// The chunks, each when it is asked for. Those that are not to be written are left out.
+    pub(super) fn chunks(self) -> impl Iterator<Item = Result<NewChunk<'static>>> + 'a {
+        all(self.layout).into_iter().filter_map(move |coord| self.chunk(&coord).transpose())
     }
 
     fn chunk(&self, coord: &Coord) -> Result<Option<NewChunk<'static>>> {
@@ -230,26 +234,10 @@ impl<'a> Scatter<'a> {
     }
 }
 
-impl Iterator for Scatter<'_> {
-    type Item = Result<NewChunk<'static>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let coord = self.coords.pop_front()?;
-            match self.chunk(&coord) {
-                Ok(Some(chunk)) => return Some(Ok(chunk)),
-                Ok(None) => {}
-                Err(e) => return Some(Err(e)),
-            }
-        }
-    }
-}
-
 /// The chunks of an array of elements of any length, from a file to which those of each part went together.
 pub(super) struct Spill<'a> {
     layout: &'a WriteLayout,
     scratch: Scratch,
-    coords: VecDeque<Coord>,
     shape: Vec<u64>,
     /// The places in the file, and the lengths, of what there is of each chunk, by its number.
     segments: HashMap<u64, Vec<(u64, u64)>>,
@@ -294,7 +282,12 @@ impl<'a> Spill<'a> {
             end = end.saturating_add(length);
             Ok(())
         })?;
-        Ok(Spill { layout, scratch, coords: all(layout), shape, segments })
+        Ok(Spill { layout, scratch, shape, segments })
+    }
+
+    /// The chunks, each when it is asked for. Those that are not to be written are left out.
+    pub(super) fn chunks(self) -> impl Iterator<Item = Result<NewChunk<'static>>> + 'a {
+        all(self.layout).into_iter().filter_map(move |coord| self.chunk(&coord).transpose())
     }
 
     fn chunk(&self, coord: &Coord) -> Result<Option<NewChunk<'static>>> {
@@ -325,20 +318,5 @@ impl<'a> Spill<'a> {
         }
         let content = Content::Objects { elements, targets: Vec::new() };
         cut(self.layout, coord, &at, Some(&(content, own)))
-    }
-}
-
-impl Iterator for Spill<'_> {
-    type Item = Result<NewChunk<'static>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let coord = self.coords.pop_front()?;
-            match self.chunk(&coord) {
-                Ok(Some(chunk)) => return Some(Ok(chunk)),
-                Ok(None) => {}
-                Err(e) => return Some(Err(e)),
-            }
-        }
     }
 }

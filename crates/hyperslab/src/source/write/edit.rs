@@ -1,4 +1,5 @@
-//! The pages of an edit, and how they come to the disk.
+//! The pages of an edit, and how they come to the disk. What is cast to `usize` here is bounded by a page, or by the length of a
+//! buffer in memory.
 
 use super::disk::{DiskFile, read_up_to};
 use super::journal::{self, Change, PAGE, Start};
