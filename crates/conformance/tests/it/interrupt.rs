@@ -196,9 +196,12 @@ fn a_program_that_waits_for_its_input_ends() {
         .stdin(Stdio::piped())
         .spawn()
         .expect("the program starts");
+    // Waiting for the program would close its input, which ends it too.
+    let input = child.stdin.take().expect("its input");
     std::thread::sleep(Duration::from_millis(300));
     signal(&child, "INT");
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    drop(input);
     assert!(state(&folder) == before);
     let _ = std::fs::remove_dir_all(folder);
 }

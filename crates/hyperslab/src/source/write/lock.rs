@@ -109,17 +109,24 @@ fn has_no_locks(e: &std::io::Error) -> bool {
     e.kind() == std::io::ErrorKind::Unsupported || (cfg!(target_os = "linux") && e.raw_os_error() == Some(37))
 }
 
+/// How often the list of locks is looked through for one that is known to be there.
+#[cfg(target_os = "linux")]
+const LOOKS: u32 = 5;
+
 /// Who holds a lock on a file, as far as the system tells.
 #[cfg(target_os = "linux")]
 fn holder(file: &File) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
-    let number = file.metadata().ok()?.ino();
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    // 1: FLOCK  ADVISORY  WRITE 28891 fe:00:1234 0 EOF
-    let process = locks.lines().find_map(|line| {
-        let mut words = line.split_whitespace().skip(4);
-        let process = words.next()?;
-        (words.next()?.rsplit(':').next()? == number.to_string()).then(|| process.to_owned())
+    let number = file.metadata().ok()?.ino().to_string();
+    // Entries can be missing while others change.
+    let process = (0..LOOKS).find_map(|_| {
+        let locks = std::fs::read_to_string("/proc/locks").ok()?;
+        // 1: FLOCK  ADVISORY  WRITE 28891 fe:00:1234 0 EOF
+        locks.lines().find_map(|line| {
+            let mut words = line.split_whitespace().skip(4);
+            let process = words.next()?;
+            (words.next()?.rsplit(':').next()? == number).then(|| process.to_owned())
+        })
     })?;
     let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
     Some(match name.trim() {
